@@ -81,10 +81,14 @@ fn print(Wanted { order, beside, .. }: &Wanted, report: &Report) {
     let Order { kills, seed, stores, .. } = order;
     let beside = beside.as_ref().map(|beside| format!(" {}", beside.option)).unwrap_or_default();
     let waits = if order.waits { " --waits" } else { "" };
+    let swaps = if order.swaps { " --swaps" } else { "" };
     let stores = if stores.len() == 1 { stores[0].name() } else { "all" };
-    println!("`cargo xtask chaos --kills {kills} --seed {seed} --store {stores}{waits}{beside}`");
+    println!("`cargo xtask chaos --kills {kills} --seed {seed} --store {stores}{waits}{swaps}{beside}`");
     println!("{}", machine::describe());
     println!("{} kills, {} of them of a job that had not ended", report.kills(), report.that_hit());
+    if order.swaps {
+        println!("{} swaps of the tools", report.swaps);
+    }
     println!("{}", report.table());
     print!("{}", report.broken());
 }
@@ -116,6 +120,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
         }
     };
     let waits = values.remove("--waits").is_some();
+    let swaps = values.remove("--swaps").is_some();
     let option = values.remove("--beside-option");
     let beside = values.remove("--beside-binary").map(|file| Beside {
         option: option.unwrap_or_else(|| format!("--beside-binary {file}")),
@@ -127,6 +132,7 @@ fn read(arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
     let count = |number: u64| usize::try_from(number).map_err(|_too_many| "that is too many".to_owned());
     let order = Order {
         waits,
+        swaps,
         kills: count(kills.unwrap_or(100))?,
         seed: seed.unwrap_or(1),
         stores,

@@ -220,6 +220,7 @@ async function watchesARun() {
 }
 
 async function decidesAWait() {
+  await page.clock.install();
   await go("Waits");
   await page.getByText("Nothing here waits for you.").waitFor();
   say("nothing waits");
@@ -228,6 +229,16 @@ async function decidesAWait() {
   check((await page.getByRole("heading", { level: 2 }).first().textContent()) === SHOWN, "the question is shown as it was asked");
   await inspect("waits");
   await answer.fill("the blue one");
+  // The view is read anew every 15 s: not while somebody types, and what was typed stays.
+  await page.clock.fastForward(16_000);
+  check(await answer.evaluate((one) => one === document.activeElement), "the answer keeps the focus");
+  await answer.blur();
+  const anew = page.waitForResponse(/\/api\/agent\/waits\?/);
+  await page.clock.fastForward(16_000);
+  await anew;
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+  check((await answer.inputValue()) === "the blue one", "what was typed is there after the view was read anew");
+  await page.clock.setSystemTime(Date.now());
   await page.getByRole("button", { name: "Answer", exact: true }).click();
   await confirm("Send");
   await page.getByText("Nothing here waits for you.").waitFor();

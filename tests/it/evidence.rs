@@ -24,22 +24,24 @@ use kills::{Heir, OldBinary, StoreKind, Versions};
 async fn a_few_kills_lose_nothing_and_each_stands_in_the_table() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
     let versions = vec![Versions::Same];
-    let order = kills::Order { kills: 6, seed: 1, stores, heirs, versions, waits: false };
+    let order = kills::Order { kills: 6, seed: 1, stores, heirs, versions, waits: false, swaps: false };
     let report = kills::make(kills::plan(&order), None, |_| ()).await;
     let (table, total) = (report.table(), report.total());
     assert_eq!(total.broken(), 0, "{}\n{table}", report.broken());
     assert_eq!(report.kills(), order.kills, "{table}");
     assert!(report.that_hit() * 2 > order.kills, "they are aimed at jobs under way: {table}");
+    assert!(total.resumed > 0, "streams are read on behind a death: {table}");
     assert!(table.lines().last().is_some_and(|line| line.starts_with("| all |  | 6 |")), "{table}");
 }
 
 #[tokio::test]
-async fn a_few_kills_around_waits_decide_nothing_twice() {
+async fn a_few_kills_around_waits_and_swaps_decide_nothing_twice_and_keep_to_one_version() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
-    let order =
-        kills::Order { kills: 6, seed: 2, stores, heirs, versions: vec![Versions::Same], waits: true };
+    let versions = vec![Versions::Same];
+    let order = kills::Order { kills: 6, seed: 2, stores, heirs, versions, waits: true, swaps: true };
     let report = kills::make(kills::plan(&order), None, |_| ()).await;
     assert_eq!((report.kills(), report.total().broken()), (6, 0), "{}\n{}", report.broken(), report.table());
+    assert!(report.swaps > 0, "{}", report.table());
 }
 
 /// One binary is both versions here: only that each dies as planned, and that the other one goes on, is
@@ -48,7 +50,7 @@ async fn a_few_kills_around_waits_decide_nothing_twice() {
 async fn kills_beside_another_version_are_made_both_ways() {
     let (stores, heirs) = (vec![StoreKind::Sqlite], vec![Heir::Restarted]);
     let versions = vec![Versions::NewThenOld, Versions::OldThenNew];
-    let order = kills::Order { kills: 4, seed: 1, stores, heirs, versions, waits: false };
+    let order = kills::Order { kills: 4, seed: 1, stores, heirs, versions, waits: false, swaps: false };
     let old = OldBinary::at(acceptance::agent_host());
     let report = kills::make(kills::plan(&order), Some(&old), |_| ()).await;
     let table = report.table();

@@ -36,6 +36,11 @@ impl Events {
         if kind != "text/event-stream" || status != 200 {
             panic!("no stream: {status} {}", response.text().await.unwrap_or_default());
         }
+        Self::of(response)
+    }
+
+    /// Reads the body of a response that is a stream.
+    pub fn of(response: Response) -> Self {
         Self { response, unread: String::new(), asides: Vec::new() }
     }
 

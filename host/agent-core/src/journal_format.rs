@@ -5,10 +5,12 @@
 //! {"event": "tool_started", "v": 2, …}
 //! ```
 //!
-//! An event carries the lowest version that knows its kind, so a rolling update to a newer program stops
-//! older processes only at runs that really hold something new. What is not understood for any other reason
-//! is damaged.
+//! An event carries the lowest version that knows its kind and its members, so a rolling update to a newer
+//! program stops older processes only at runs that really hold something new. Programs up to version 6 look
+//! at the version of those events only whose kind they do not know. What is not understood for any other
+//! reason is damaged.
 
+use json_schema::PRIVATE_NAMES;
 use serde::{Deserialize, Serialize};
 
 use crate::ports::JournalError;
@@ -85,7 +87,38 @@ fn has_images(task: &Task) -> bool {
     task.options.history.iter().any(|message| message.images() > 0)
 }
 
-/// An event as JSON text.
+/// More levels than these are read once before they are written. What is around a value of at most 100 levels
+/// has a few more, and `serde_json` reads 127.
+const LEVELS: usize = 110;
+
+/// Whether an event may be one that is not read as it was written.
+fn is_doubtful(text: &str) -> bool {
+    text.contains(PRIVATE_NAMES) || levels(text) > LEVELS
+}
+
+/// How deep a JSON text is nested.
+fn levels(text: &str) -> usize {
+    let (mut depth, mut deepest, mut is_in_text) = (0_usize, 0, false);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_in_text = !is_in_text,
+            // Only texts have escapes.
+            b'\\' => {
+                bytes.next();
+            }
+            b'{' | b'[' if !is_in_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !is_in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// An event as JSON text. One that could not be read again is refused.
 pub fn encode(event: &Event) -> JournalResult<String> {
     let version = version_of(event);
     // Flattening costs a copy of the event, which only what needs it pays for.
@@ -94,36 +127,46 @@ pub fn encode(event: &Event) -> JournalResult<String> {
     } else {
         serde_json::to_string(&Written { event, version })
     };
-    let text = text.map_err(|error| JournalError::Store {
-        detail: format!("the event cannot be written as JSON: {error}"),
+    let text = text.map_err(|error| JournalError::Damaged {
+        detail: format!("an event cannot be written as JSON: {error}"),
     })?;
-    Ok(if has_given_call(event) { text.replacen(STARTED, CALLED, 1) } else { text })
+    let text = if has_given_call(event) { text.replacen(STARTED, CALLED, 1) } else { text };
+    if is_doubtful(&text) && decode("", 0, &text).as_ref() != Ok(event) {
+        let detail =
+            "an event is nested too deeply to be read again, or has a name that is not read".to_owned();
+        return Err(JournalError::Damaged { detail });
+    }
+    Ok(text)
 }
 
 /// The event that [`encode`] wrote. `run_id` and `sequence` name it in errors.
 pub fn decode(run_id: &str, sequence: u64, text: &str) -> JournalResult<Event> {
-    let damaged = match serde_json::from_str(text) {
-        Ok(event) => return Ok(event),
-        Err(error) => error,
+    // The error's text may quote what was said in the run.
+    let damaged = |error: serde_json::Error| {
+        let column = error.column();
+        let detail = format!("event {sequence} of run {run_id} cannot be read (at column {column})");
+        JournalError::Damaged { detail }
     };
-    match serde_json::from_str(text) {
-        Ok(Head { version }) if version > VERSION => {
-            Err(JournalError::Newer { run_id: run_id.to_owned(), sequence, version, known: VERSION })
+    // Before the event: members of it that this program does not know would be passed over.
+    if text.contains(r#""v""#) {
+        let Head { version } = serde_json::from_str(text).map_err(damaged)?;
+        if version > VERSION {
+            return Err(JournalError::Newer { run_id: run_id.to_owned(), sequence, version, known: VERSION });
         }
-        // The error's text may quote what was said in the run.
-        Ok(_) | Err(_) => Err(JournalError::Store {
-            detail: format!("event {sequence} of run {run_id} is damaged (at column {})", damaged.column()),
-        }),
     }
+    serde_json::from_str(text).map_err(damaged)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::testing::{says, task};
     use crate::words::{
-        ContentPart, Image, ImageDetail, Message, Options, Principal, RecordedAnswer, ReplyRules, ToolCall,
-        ToolOutcome, ToolReceipt, UserContent,
+        ContentPart, Deciders, Decision, Image, ImageDetail, Message, ModelReply, OnExpiry, Options,
+        Principal, RecordedAnswer, ReplyRules, ShownCall, ToolCall, ToolHints, ToolOutcome, ToolReceipt,
+        Usage, UserContent, Wait, WaitKind, may_be_journaled,
     };
 
     #[test]
@@ -223,22 +266,91 @@ mod tests {
 
     #[test]
     fn a_run_of_one_call_is_left_alone_by_programs_that_would_ask_a_model() {
-        let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: serde_json::json!({}) };
+        let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: json!({}) };
         let options = Options { call: Some(call), ..Options::default() };
         let started = Event::Started { task: Task { options, ..task("") }, tools: "t".into() };
         let text = encode(&started).unwrap();
-        // Under another name: what these programs do not know of an event they know, they pass over.
+        // Under another name: such programs look at the version of an event only when they do not know it.
         assert!(text.starts_with(r#"{"event":"called","task""#) && text.ends_with(r#""v":7}"#), "{text}");
         assert_eq!(decode("run_1", 0, &text).unwrap(), started);
+    }
+
+    /// An event of each kind that holds a value of strangers, with this one.
+    fn events_with(value: &Value) -> [Event; 5] {
+        let call = || ToolCall { id: "c".into(), name: "t".into(), arguments: value.clone() };
+        let history = vec![Message::Assistant { content: String::new(), tool_calls: vec![call()] }];
+        let options = Options { history, call: Some(call()), ..Options::default() };
+        let shown = ShownCall {
+            tool: "t".into(),
+            arguments: value.clone(),
+            component: String::new(),
+            policy: String::new(),
+            hints: ToolHints::default(),
+        };
+        let wait = Wait {
+            id: "1:1.0".into(),
+            index: 0,
+            within: None,
+            kind: WaitKind::Question,
+            shown,
+            answer: Some(value.clone()),
+            deciders: Deciders::default(),
+            began_at: 1,
+            expires_at: 9,
+            on_expiry: OnExpiry::default(),
+            usage: Usage::default(),
+            child: None,
+        };
+        let decided = |verdict| {
+            let (shown, nonce) = (String::new(), String::new());
+            let decision = Decision { by: None, at: 1, shown, verdict, nonce };
+            Event::Decided { wait: "1:1.0".into(), decision }
+        };
+        [
+            ModelReply { tool_calls: vec![call()], ..says("") }.into(),
+            Event::Started { task: Task { options, ..task("") }, tools: "t".into() },
+            Event::Waiting { waits: vec![wait], epoch: 1 },
+            decided(Verdict::Edit { arguments: value.clone() }),
+            decided(Verdict::Answer { answer: value.clone() }),
+        ]
+    }
+
+    #[test]
+    fn whatever_strangers_say_is_read_as_it_was_written_or_is_not_written() {
+        const RAW: &str = "$serde_json::private::RawValue";
+        let nested = |levels| (1..levels).fold(json!({}), |inner, _| json!([inner]));
+        let mut values: Vec<Value> = (90..135).map(nested).collect();
+        let named = |name: &str, value: Value| json!({ "question": "?", name: value });
+        values.extend([named("schema", json!({})), named("text", json!(RAW)), named("v", json!(99))]);
+        values.extend([json!(0), json!("[1]"), json!({})].map(|value| named(RAW, value)));
+        values.push(json!([{ "a": named("$serde_json::private::Number", json!("1")) }]));
+        for value in values {
+            for event in events_with(&value) {
+                match encode(&event) {
+                    Ok(text) => assert_eq!(decode("run_1", 0, &text), Ok(event)),
+                    Err(error) => {
+                        assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
+                        assert!(!may_be_journaled(&value), "{value}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
     fn an_event_of_a_newer_program_is_told_from_a_damaged_one() {
         let newer = JournalError::Newer { run_id: "run_1".into(), sequence: 4, version: 99, known: VERSION };
-        assert_eq!(decode("run_1", 4, r#"{"event":"slept","v":99,"until":{"a":1}}"#), Err(newer));
+        for text in [
+            r#"{"event":"slept","v":99,"until":{"a":1}}"#,
+            // Known but for what this program would pass over.
+            r#"{"event":"cancelled","by":"somebody","v":99}"#,
+            r#"{"v":99,"event":"handed_back"}"#,
+        ] {
+            assert_eq!(decode("run_1", 4, text), Err(newer.clone()), "{text}");
+        }
         for text in [r#"{"event":"slept"}"#, r#"{"event":"slept","v":2}"#, r#"{"event":"canc"#, "", "[]"] {
             let error = decode("run_1", 4, text).unwrap_err();
-            assert!(matches!(error, JournalError::Store { .. }), "{text}: {error}");
+            assert!(matches!(error, JournalError::Damaged { .. }), "{text}: {error}");
         }
     }
 }

@@ -81,12 +81,13 @@ const RECOVERED: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct Supervisor {
     down: Arc<Mutex<BTreeMap<&'static str, usize>>>,
-    restarted: Arc<dyn Fn(&'static str) + Send + Sync>,
+    restarted: Arc<dyn Fn(&'static str, u64) + Send + Sync>,
 }
 
 impl Supervisor {
-    /// `restarted` is told of every task that is begun anew, for metrics.
-    pub fn new(restarted: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+    /// `restarted` is told of every task that is begun, for metrics: its name and 0 at first, and 1 whenever
+    /// it is begun anew.
+    pub fn new(restarted: impl Fn(&'static str, u64) + Send + Sync + 'static) -> Self {
         Self { down: Arc::default(), restarted: Arc::new(restarted) }
     }
 
@@ -112,6 +113,7 @@ impl Supervisor {
         F: Future<Output = ()> + Send,
     {
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
+        (self.restarted)(name, 0);
         loop {
             let (begun, was_stopping) = (Instant::now(), stopping.is_cancelled());
             // What it shares with others is behind locks that a panic cannot leave half-way: none is held
@@ -128,7 +130,7 @@ impl Supervisor {
             tracing::error!(task = name, pause_ms = delay.as_millis(), "a task panicked and is begun anew");
             // What it has to finish before the end is done at once.
             let _ = stopping.run_until_cancelled(sleep(delay)).await;
-            (self.restarted)(name);
+            (self.restarted)(name, 1);
         }
     }
 }
@@ -392,7 +394,7 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let supervisor = {
             let told = told.clone();
-            Supervisor::new(move |name| told.lock().push(name))
+            Supervisor::new(move |name, restarts| told.lock().push((name, restarts)))
         };
         let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
         tasks.supervise("clumsy", &supervisor, stopping.clone(), clumsy(2, &stopping));
@@ -402,7 +404,7 @@ mod tests {
         assert_eq!(supervisor.down(), ["clumsy"], "it fell again");
         sleep(FIRST_DELAY * 2).await;
         assert!(supervisor.down().is_empty());
-        assert_eq!(*told.lock(), ["clumsy", "clumsy"]);
+        assert_eq!(*told.lock(), [("clumsy", 0), ("clumsy", 1), ("clumsy", 1)]);
         stopping.cancel();
         assert_eq!(tasks.shutdown(SECOND).await, Ok(()));
     }
@@ -410,7 +412,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_shutdown_does_not_wait_for_a_task_to_be_begun_anew() {
         let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
-        let supervisor = Supervisor::new(|_| {});
+        let supervisor = Supervisor::new(|_, _| {});
         tasks.supervise("clumsy", &supervisor, stopping.clone(), clumsy(u32::MAX, &stopping));
         sleep(SECOND * 100).await;
         assert_eq!(supervisor.down(), ["clumsy"]);

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use crate::PRIVATE_NAMES;
+
 /// What one member of an array may take: a list that grows has up to twice the room it needs, and while it
 /// moves it has both.
 const MEMBER_BYTES: usize = 3 * size_of::<Value>();
@@ -13,11 +15,6 @@ const MEMBER_BYTES: usize = 3 * size_of::<Value>();
 /// What the first member of an object takes, the node of a tree, and what each one takes in nodes half full.
 const FIRST_ENTRY_BYTES: usize = 640;
 const ENTRY_BYTES: usize = 112;
-
-/// Below this name `serde_json` itself looks for JSON in a string, and reads it when a value is read by way
-/// of another: the string is counted as the densest values that its text can be, `{"":` of 640 bytes.
-const READ_AGAIN: &str = "$serde_json::private::RawValue";
-const VALUES_PER_BYTE: usize = FIRST_ENTRY_BYTES / 4;
 
 /// What values may still take.
 #[derive(Debug)]
@@ -97,11 +94,11 @@ impl<'de> Visitor<'de> for Metered<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = members.next_key::<String>()? {
+            if key.starts_with(PRIVATE_NAMES) {
+                return Err(A::Error::custom(format_args!("no name may begin with {PRIVATE_NAMES}")));
+            }
             self.0.spend(if map.is_empty() { FIRST_ENTRY_BYTES } else { ENTRY_BYTES })?;
             let value = members.next_value_seed(Metered(self.0))?;
-            if key == READ_AGAIN {
-                self.0.spend(value.as_str().map_or(0, str::len).saturating_mul(VALUES_PER_BYTE))?;
-            }
             map.insert(key, value);
         }
         Ok(Value::Object(map))

@@ -63,8 +63,14 @@ impl Exact {
 
     /// Whether it is a multiple of a number above zero. Fractions, and whole numbers beyond 64 bits, are read
     /// as floats and count as the shortest decimals that give these floats, which is how they were written:
-    /// `0.3` is a multiple of `0.1`, and `1e23` of `10`, although the float nearest to `1e23` is below it.
+    /// `0.3` is a multiple of `0.1`, and `1e23` of `10`, although the float nearest to `1e23` is below it. A
+    /// whole number may have been written with all its digits instead: 2^70 is a multiple of `1024` as well.
     pub fn is_multiple_of(self, divisor: Self) -> bool {
+        if let (Self::Whole(value), Self::Whole(divisor)) = (self, divisor)
+            && value.checked_rem(divisor) == Some(0)
+        {
+            return true;
+        }
         let (value, divisor) = (Decimal::of(self), Decimal::of(divisor));
         if value.digits == 0 || divisor.digits == 0 {
             return value.digits == 0;
@@ -196,6 +202,7 @@ mod tests {
             ("1e37", "10"),
             ("1e37", "1e23"),
             ("1e23", "0.1"),
+            ("1180591620717411303424", "1024"),
             ("18446744073709551615", "5"),
             ("-9223372036854775807", "7"),
         ] {
@@ -210,6 +217,7 @@ mod tests {
             ("1e300", "7"),
             ("1e23", "3"),
             ("1e23", "1e24"),
+            ("1180591620717411303424", "7"),
             ("18446744073709551615", "10"),
             ("18446744073709551615", "2"),
             ("-9223372036854775807", "10"),

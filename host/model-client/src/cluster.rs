@@ -18,10 +18,6 @@ use crate::connect_error::ConnectError;
 use crate::http::client::build_client;
 use crate::http::client_span;
 
-/// How long the cluster may take from the first byte we send to the last that it does: as long as an agent
-/// here may (host/docs/interface/errors-and-limits.md#errors).
-pub const CLUSTER_TIMEOUT: Duration = Duration::from_millis(30_000);
-
 /// The largest answer that is passed on, in bytes. A whole transcript is some hundred KiB; an answer without
 /// end must not fill the memory.
 const ANSWER_LIMIT: usize = 8 << 20;
@@ -37,7 +33,8 @@ pub struct HttpCluster {
 }
 
 impl HttpCluster {
-    /// Connects to nothing yet. `time_limit` is usually [`CLUSTER_TIMEOUT`].
+    /// Connects to nothing yet. `time_limit` is how long the cluster may take from the first byte we send to
+    /// the last that it does.
     pub fn new(endpoint: Url, time_limit: Duration) -> Result<Self, ConnectError> {
         Ok(Self { client: build_client(&endpoint)?, endpoint, time_limit })
     }

@@ -40,7 +40,7 @@ mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use cluster::{CLUSTER_TIMEOUT, HttpCluster};
+pub use cluster::HttpCluster;
 pub use connect_error::ConnectError;
 pub use demo::DemoModel;
 pub use http_model::{HttpModel, connect};

@@ -12,6 +12,7 @@ use std::time::Duration;
 use agent_core::ports::{Renewal, Spawn};
 use boxed_async::boxed_async;
 use futures::FutureExt as _;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{debug, warn};
 
@@ -71,7 +72,17 @@ impl RenewalTerms {
 ///
 /// Everything counts from before the store is asked: a store that takes its time shortens neither the lease
 /// that may be relied on nor the time until it is renewed.
-pub async fn keep_renewed<C: LeaseClaim>(claim: &C, terms: RenewalTerms, mut asked: Instant) -> Renewal {
+pub async fn keep_renewed<C: LeaseClaim>(claim: &C, terms: RenewalTerms, asked: Instant) -> Renewal {
+    keep_telling(claim, terms, asked, |_ends| {}).await
+}
+
+/// Renews as [`keep_renewed`] does, and tells until when the lease lasts whenever it was renewed.
+async fn keep_telling<C: LeaseClaim>(
+    claim: &C,
+    terms: RenewalTerms,
+    mut asked: Instant,
+    tell: impl Fn(Instant),
+) -> Renewal {
     let mut ends = asked + terms.lease;
     let mut has_lapsed = false;
     loop {
@@ -87,7 +98,10 @@ pub async fn keep_renewed<C: LeaseClaim>(claim: &C, terms: RenewalTerms, mut ask
         // Where nothing stops, the next renewal is not kept waiting by one that gets no answer.
         let limit = stop.unwrap_or(asked + terms.every * 3 / 5);
         match timeout_at(limit, claim.renew()).await {
-            Ok(Ok(Renewal::Held)) => (ends, has_lapsed) = (asked + terms.lease, false),
+            Ok(Ok(Renewal::Held)) => {
+                (ends, has_lapsed) = (asked + terms.lease, false);
+                tell(ends);
+            }
             Ok(Ok(ended)) => return ended,
             Ok(Err(error)) => debug!(what = C::WHAT, %error, "a lease could not be renewed"),
             // The lease may have ended: somebody else may have claimed.
@@ -111,6 +125,18 @@ async fn reached(time: Option<Instant>) {
     }
 }
 
+/// Until when a lease lasts at least, for what acts under it. Clones are of the same lease.
+#[derive(Debug, Clone)]
+pub struct LeaseWatch(pub(crate) watch::Receiver<Instant>);
+
+impl LeaseWatch {
+    /// Resolves at once while the lease lasts. After that others may have claimed: then it resolves when the
+    /// lease was renewed, or when its [`HeldLease`] is gone and guards nothing any more.
+    pub async fn lasts(&self) {
+        let _ = self.0.clone().wait_for(|ends| Instant::now() < *ends).await;
+    }
+}
+
 /// A lease that this process holds. Dropped, it is given back in a task of its own.
 pub struct HeldLease<C: LeaseClaim + 'static> {
     claim: Arc<C>,
@@ -118,6 +144,7 @@ pub struct HeldLease<C: LeaseClaim + 'static> {
     spawn: Arc<dyn Spawn>,
     /// When the store was asked for the claim: its lease began then or later.
     asked: Instant,
+    ends: watch::Sender<Instant>,
     /// Whether there is nothing to give back.
     has_ended: bool,
 }
@@ -125,7 +152,9 @@ pub struct HeldLease<C: LeaseClaim + 'static> {
 impl<C: LeaseClaim + 'static> HeldLease<C> {
     /// The lease of what the store is going to be asked for.
     pub fn new(claim: C, terms: RenewalTerms, spawn: Arc<dyn Spawn>) -> Self {
-        Self { claim: Arc::new(claim), terms, spawn, asked: Instant::now(), has_ended: false }
+        let asked = Instant::now();
+        let ends = watch::Sender::new(asked + terms.lease);
+        Self { claim: Arc::new(claim), terms, spawn, asked, ends, has_ended: false }
     }
 
     pub fn claim(&self) -> &C {
@@ -137,11 +166,25 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
         self.has_ended = true;
     }
 
+    /// For what acts under the lease.
+    pub fn watch(&self) -> LeaseWatch {
+        LeaseWatch(self.ends.subscribe())
+    }
+
+    /// Whether anything acts under the lease.
+    pub fn is_watched(&self) -> bool {
+        !self.ends.is_closed()
+    }
+
+    /// Resolves when nothing acts under the lease any more.
+    pub async fn unwatched(&self) {
+        self.ends.closed().await;
+    }
+
     /// What `work` comes to, also when the lease is lost meanwhile.
     pub async fn while_running<T>(&self, work: impl Future<Output = T>) -> T {
         let keep = async {
-            keep_renewed(&*self.claim, self.terms, self.asked).await;
-            debug!(what = C::WHAT, "a lease was lost");
+            self.lost().await;
             pending().await
         };
         tokio::select! {
@@ -149,6 +192,22 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
             ended = work => ended,
             ended = keep => ended,
         }
+    }
+
+    /// What `work` comes to. Nothing when the lease is lost first, with which it is dropped.
+    pub async fn while_held<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            ended = work => Some(ended),
+            () = self.lost() => None,
+        }
+    }
+
+    /// Renews the lease until it is lost.
+    async fn lost(&self) {
+        let tell = |ends| self.ends.send_modify(|told| *told = ends);
+        keep_telling(&*self.claim, self.terms, self.asked, tell).await;
+        debug!(what = C::WHAT, "a lease was lost");
     }
 
     /// Gives the claim back. When this is dropped half-way, a task does the rest.
@@ -274,5 +333,31 @@ mod tests {
         drop(held);
         sleep(SECOND / 1000).await;
         assert!(!claim.is_held());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_acts_under_a_lease_waits_from_its_end_until_it_is_renewed_and_ends_when_it_is_lost() {
+        let (claim, terms) = (Claim::of("a"), RenewalTerms { stop_before: None, ..TERMS });
+        let (held, began) = (HeldLease::new(claim.clone(), terms, Arc::new(TokioSpawn)), Instant::now());
+        let watch = held.watch();
+        claim.switch.fail(true);
+        let acting = async {
+            watch.lasts().await;
+            assert_eq!(began.elapsed(), Duration::ZERO);
+            sleep(TERMS.lease).await;
+            watch.lasts().await;
+            assert_eq!(began.elapsed(), TERMS.lease + 2 * SECOND);
+        };
+        let outage = async {
+            sleep(TERMS.lease + 3 * SECOND / 2).await;
+            claim.switch.fail(false);
+        };
+        let (acted, ()) = tokio::join!(held.while_held(acting), outage);
+        assert_eq!(acted, Some(()));
+        claim.lease.lock().end("a");
+        assert_eq!(held.while_held(pending::<()>()).await, None);
+        sleep(TERMS.lease).await;
+        drop(held);
+        watch.lasts().await;
     }
 }

@@ -231,7 +231,8 @@ pub fn child(parent: &[Event], child: &[Event], status: JobStatus) -> Result<(),
     let (billed, used) = (usage.total(), bill(child));
     // What is stopped may use some more behind that, and is billed with runs of its own that it was not told
     // of, as one that failed is.
-    if (*is_answered && end.is_some() && billed != used) || (status == JobStatus::Failed && billed < used) {
+    let has_ended = status == JobStatus::Failed || (status == JobStatus::Completed && !has_expired);
+    if (*is_answered && end.is_some() && billed != used) || (has_ended && billed < used) {
         return broken(BILL, &format!("{billed} tokens are billed of {used}"));
     }
     Ok(())

@@ -10,9 +10,9 @@ pub struct Release {
     /// The highest version of an event that it reads.
     journal: u32,
     /// Whether it knows jobs that make one given call, and those that another job's run began.
-    knows_calls_and_children: bool,
-    /// Whether its workers are told by a claim that the job is to be cancelled.
-    knows_cancel_requests: bool,
+    pub knows_calls_and_children: bool,
+    /// Whether its workers are told by a claim that the job is to be cancelled, and end its run at once.
+    pub knows_cancel_requests: bool,
 }
 
 /// The release that this program is of.
@@ -66,16 +66,6 @@ impl Deployment {
 }
 
 impl Release {
-    /// Whether a direct call can wait in it.
-    pub fn has_waiting_calls(&self) -> bool {
-        self.knows_calls_and_children
-    }
-
-    /// Whether a worker of it ends the run at once of a job that it claims to be cancelled.
-    pub fn knows_cancel_requests(&self) -> bool {
-        self.knows_cancel_requests
-    }
-
     /// The events from number `first` on, or that one of them is newer than it.
     pub fn read(&self, run_id: &str, first: u64, events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
         let versions = events.iter().map(journal_format::version_of);

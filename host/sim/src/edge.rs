@@ -1,25 +1,15 @@
 //! The real HTTP edge of a process: its router is called as a function, without a socket.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{JobQueue, Probe, RunStore, Spawn, Toolbox};
-use backends::memory::MemoryWindows;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::CONTENT_LOCATION;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
-use http_edge::testing::{NO_LIMITS, Well};
+use http_edge::testing::NO_LIMITS;
 use http_edge::{Claims, Hosts, Idempotency, Latch, Origins, Settings, Tokens, VariantB};
-use parking_lot::Mutex;
-use run_service::conversations::Conversations;
-use run_service::direct_calls::DirectCalls;
-use run_service::jobs::Jobs;
-use run_service::layers::Invoke;
-use run_service::streams::RunStreams;
-use run_service::waits::Waits;
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
@@ -33,15 +23,8 @@ type Serve = dyn Fn(Request<String>, Parts) -> BoxFuture<'static, ()> + Send + S
 /// Where the parts of an answer go.
 type Parts = mpsc::UnboundedSender<Part>;
 
-type Make = Box<dyn FnOnce() -> Box<Serve> + Send>;
-
 /// The edge of a process.
-///
-/// Its router is made for the first request: that takes longer than most lives of a process.
-pub struct Edge {
-    serve: OnceLock<Box<Serve>>,
-    make: Mutex<Option<Make>>,
-}
+pub struct Edge(Box<Serve>);
 
 /// A piece of an answer, as it comes over the network.
 #[derive(Debug)]
@@ -63,46 +46,22 @@ pub struct Answer {
     pub body: String,
 }
 
-pub(crate) struct Served {
-    pub(crate) jobs: Jobs,
-    pub(crate) waits: Waits,
-    pub(crate) streams: RunStreams,
-    pub(crate) invoke: Arc<dyn Invoke>,
-    pub(crate) calls: DirectCalls,
-}
-
-/// What its handlers use besides.
-pub(crate) struct Dependencies {
-    pub(crate) gate: Gate,
-    pub(crate) toolbox: Arc<dyn Toolbox>,
-    pub(crate) store: Arc<dyn RunStore>,
-    pub(crate) queue: Arc<dyn JobQueue>,
-    pub(crate) conversations: Conversations,
-    pub(crate) spawn: Arc<dyn Spawn>,
-    pub(crate) timeout: Duration,
-}
-
 impl Edge {
-    pub(crate) fn of(served: Served, with: Dependencies) -> Self {
-        let make: Make = Box::new(move || Self::router(served, with));
-        Self { serve: OnceLock::new(), make: Mutex::new(Some(make)) }
-    }
-
-    fn router(served: Served, with: Dependencies) -> Box<Serve> {
+    pub fn new(gate: &Gate, variant: VariantB) -> Self {
         let latch = Latch::default();
-        let keys = Ported::new(&with.gate, &with.gate.world.keys);
+        let (store, spawn) = (Ported::new(gate, &gate.world.keys), Arc::new(gate.process.clone()));
         let router = http_edge::router(http_edge::Edge {
             a: None,
-            b: Some(variant_b(served, &with)),
+            b: Some(variant),
             metrics: Arc::new(|_format| String::new()),
             readiness: latch.readiness(),
             observe: Arc::new(|_request| {}),
-            idempotency: Idempotency { store: keys, spawn: with.spawn },
+            idempotency: Idempotency { store, spawn },
             origins: Origins::default(),
             hosts: Hosts::Unchecked,
             settings: Settings { rates: NO_LIMITS, ..Settings::default() },
         });
-        Box::new(move |request: Request<String>, parts: Parts| {
+        Self(Box::new(move |request: Request<String>, parts: Parts| {
             // Held for as long as requests are wanted.
             let _latch = &latch;
             let router = router.clone();
@@ -127,18 +86,12 @@ impl Edge {
                 }
             }
             .boxed()
-        })
+        }))
     }
 
     /// Gives what a request is answered to `parts`, until nobody reads it any more.
-    pub async fn serve(&self, request: Request<String>, parts: Parts) {
-        let make = self.make.lock().take();
-        if let Some(make) = make {
-            drop(self.serve.set(make()));
-        }
-        if let Some(serve) = self.serve.get() {
-            serve(request, parts).await;
-        }
+    pub fn serve(&self, request: Request<String>, parts: Parts) -> BoxFuture<'static, ()> {
+        (self.0)(request, parts)
     }
 
     /// What a request is answered; nothing when the answer breaks off.
@@ -159,43 +112,13 @@ impl Edge {
     }
 }
 
-fn variant_b(served: Served, with: &Dependencies) -> VariantB {
-    let probe = || Arc::new(Well) as Arc<dyn Probe>;
-    VariantB {
-        invoke: served.invoke,
-        streams: Some(served.streams),
-        jobs: served.jobs,
-        waits: served.waits,
-        conversations: with.conversations.clone(),
-        webhooks: None,
-        cache: None,
-        windows: Arc::new(MemoryWindows::new()),
-        cluster: None,
-        tokens: Tokens::new(SECRET),
-        database: probe(),
-        key_value: probe(),
-        llm: probe(),
-        toolbox: with.toolbox.clone(),
-        tool_calls: served.calls,
-        runs: with.store.clone(),
-        queue: with.queue.clone(),
-        tool_admin: None,
-        run_timeout: with.timeout,
-        openai: false,
-        prepared: Arc::new(AtomicBool::new(true)),
-        production: false,
-    }
+pub(crate) fn tokens() -> Tokens {
+    Tokens::new(SECRET)
 }
 
 /// The token of a user, which is good for as long as any simulation: the edge goes by the real clock.
 pub fn token(user: &str, role: Option<&str>) -> String {
     let claims = Claims { id: user.to_owned(), tier: None, role: role.map(str::to_owned) };
     // silent-ok: a token that is none is refused, and the judge finds that nothing was answered.
-    Tokens::new(SECRET).issue(&claims, Duration::from_hours(24), SystemTime::now()).unwrap_or_default()
-}
-
-impl std::fmt::Debug for Edge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edge").finish_non_exhaustive()
-    }
+    tokens().issue(&claims, Duration::from_hours(24), SystemTime::now()).unwrap_or_default()
 }

@@ -8,47 +8,71 @@ use std::time::Duration;
 
 use crate::deployment::Deployment;
 
-/// How many kinds of faults there are.
-pub const KINDS: usize = 15;
-
 /// What may happen to a call of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    pub kind: Kind,
+    /// How long it lasts, or how far a clock jumps; 0 where there is nothing to be long.
+    pub millis: i32,
+}
+
+/// What goes wrong at a call, without how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+pub enum Kind {
     /// The call fails and nothing is done.
     Refused,
     /// The call is carried out and its caller is told that it failed.
     LostAnswer,
-    /// The call takes so many milliseconds longer before it is carried out.
-    Late(u32),
+    /// The call takes so much longer before it is carried out.
+    Late,
     /// A delay afterwards: until then other readers may see a part of what was written at once.
-    SlowAnswer(u32),
+    SlowAnswer,
     /// The replica dies, and the call was not carried out.
     CrashBefore,
     /// The replica dies, and the call was carried out.
     CrashBehind,
-    /// The replica reaches nothing for so many milliseconds.
-    Partition(u32),
-    /// The replica's wall clock jumps by so many milliseconds.
-    ClockJump(i32),
+    /// The replica reaches nothing for a while.
+    Partition,
+    /// The replica's wall clock jumps.
+    ClockJump,
     /// The server is restarted, and has lost what it acknowledged within its last second. It hits none that
     /// keeps everything.
     Forgets,
-    /// The server's disk is full for so many milliseconds: it refuses what writes and answers what reads.
-    DiskFull(u32),
+    /// The server's disk is full for a while: it refuses what writes and answers what reads.
+    DiskFull,
     /// The first of several things that are written at once is stored, the others are refused. It hits no
     /// store that has all of them or none.
     HalfRefused,
-    /// The network has forgotten the connection of the replica to this store for so many milliseconds: a call
-    /// has no answer until its time is up.
-    Forgotten(u32),
-    /// The statement is carried out so many milliseconds later, whatever has become of its caller by then:
-    /// that one is told of an error, waits in vain or dies ([`Parting`]).
-    Detached(u32),
+    /// The network has forgotten the connection of the replica to this store for a while: a call has no
+    /// answer until its time is up.
+    Forgotten,
+    /// The statement is carried out later, whatever has become of its caller by then: that one is told of an
+    /// error, waits in vain or dies ([`Parting`]).
+    Detached,
     /// Nobody ever answers, and nothing is done: the caller waits as long as it waits for anything.
     Hangs,
-    /// The server answers no replica for so many milliseconds.
-    Outage(u32),
+    /// The server answers no replica for a while.
+    Outage,
 }
+
+/// Every kind, and how many milliseconds it lasts at most when it is not one of the rare long ones.
+pub const KINDS: [(Kind, i32); 15] = [
+    (Kind::Refused, 0),
+    (Kind::LostAnswer, 0),
+    (Kind::Late, 2_000),
+    (Kind::SlowAnswer, 500),
+    (Kind::CrashBefore, 0),
+    (Kind::CrashBehind, 0),
+    (Kind::Partition, 5_000),
+    (Kind::ClockJump, 20_000),
+    (Kind::Forgets, 0),
+    (Kind::DiskFull, 1_500),
+    (Kind::HalfRefused, 0),
+    (Kind::Forgotten, 8_000),
+    (Kind::Detached, 8_000),
+    (Kind::Hangs, 0),
+    (Kind::Outage, 4_000),
+];
 
 /// What becomes of the caller of a statement that is carried out without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,52 +94,9 @@ impl Parting {
 }
 
 impl Fault {
-    pub const KINDS: [&'static str; KINDS] = [
-        "refused",
-        "lost answer",
-        "late",
-        "slow answer",
-        "crash before",
-        "crash behind",
-        "partition",
-        "clock jump",
-        "forgotten second",
-        "full disk",
-        "half refused",
-        "dead connection",
-        "detached",
-        "hangs",
-        "outage",
-    ];
-
-    /// Which of [`Self::KINDS`] it is.
-    pub fn kind(self) -> usize {
-        match self {
-            Self::Refused => 0,
-            Self::LostAnswer => 1,
-            Self::Late(_) => 2,
-            Self::SlowAnswer(_) => 3,
-            Self::CrashBefore => 4,
-            Self::CrashBehind => 5,
-            Self::Partition(_) => 6,
-            Self::ClockJump(_) => 7,
-            Self::Forgets => 8,
-            Self::DiskFull(_) => 9,
-            Self::HalfRefused => 10,
-            Self::Forgotten(_) => 11,
-            Self::Detached(_) => 12,
-            Self::Hangs => 13,
-            Self::Outage(_) => 14,
-        }
-    }
-
-    /// Whether it does something to more than the call that it hits.
-    fn outlasts_call(self) -> bool {
-        !matches!(self, Self::Refused | Self::LostAnswer | Self::Late(_) | Self::SlowAnswer(_))
-    }
-
-    pub fn name(self) -> &'static str {
-        Self::KINDS.get(self.kind()).copied().unwrap_or_default()
+    /// How long it lasts.
+    pub fn length(self) -> Duration {
+        Duration::from_millis(self.millis.unsigned_abs().into())
     }
 }
 
@@ -135,7 +116,7 @@ pub enum Faults {
 pub struct Profile {
     seed: u64,
     rate: u64,
-    weights: [u64; KINDS],
+    weights: [u64; KINDS.len()],
 }
 
 /// What a call is for: those that only look are made far more often, and faults there show less.
@@ -164,26 +145,24 @@ impl Profile {
     pub fn of(seed: u64) -> Self {
         let roll = |salt: u64| mixed(seed, salt);
         let rate = [300, 600, 1_200, 2_000].get(index(roll(1), 4)).copied().unwrap_or(300);
-        let mut weights = [0_u64; KINDS];
-        for (salt, weight) in (2..).zip(&mut weights) {
-            *weight = [0, 1, 2, 8].get(index(roll(salt), 4)).copied().unwrap_or(0);
-        }
+        let mut weights = [0_u64; KINDS.len()];
         let deployment = Deployment::of(seed);
         // Deaths are what most seeds are about; in the others replicas live long enough to be late.
         let is_deadly = !seed.is_multiple_of(4) && !deployment.is_talkative;
-        for (weight, kind) in weights.iter_mut().zip(Fault::KINDS) {
-            *weight = match kind {
-                "crash before" | "crash behind" if is_deadly => 3 * *weight + 16,
-                "crash before" | "crash behind" => weight.div_ceil(2),
-                "forgotten second" if deployment.is_on_redis => *weight + 4,
-                "half refused" if deployment.is_on_mongo => *weight + 8,
-                "dead connection" | "hangs" | "outage" if deployment.is_talkative => weight.div_ceil(4),
-                "detached" => *weight + 6,
-                "lost answer" if deployment.is_talkative => *weight + 30,
+        for ((salt, (kind, _)), placed) in (2..).zip(KINDS).zip(&mut weights) {
+            let weight: u64 = [0, 1, 2, 8].get(index(roll(salt), 4)).copied().unwrap_or(0);
+            *placed = match kind {
+                Kind::CrashBefore | Kind::CrashBehind if is_deadly => 3 * weight + 16,
+                Kind::CrashBefore | Kind::CrashBehind => weight.div_ceil(2),
+                Kind::Forgets if deployment.is_on_redis => weight + 4,
+                Kind::HalfRefused if deployment.is_on_mongo => weight + 8,
+                Kind::Forgotten | Kind::Hangs | Kind::Outage if deployment.is_talkative => weight.div_ceil(4),
+                Kind::Detached => weight + 6,
+                Kind::LostAnswer if deployment.is_talkative => weight + 30,
                 // What lasts for seconds hits many calls each time.
-                "full disk" | "partition" | "outage" if is_deadly => weight.div_ceil(2),
-                "late" | "slow answer" | "partition" if !is_deadly => *weight + 4,
-                _ => *weight,
+                Kind::DiskFull | Kind::Partition | Kind::Outage if is_deadly => weight.div_ceil(2),
+                Kind::Late | Kind::SlowAnswer | Kind::Partition if !is_deadly => weight + 4,
+                _ => weight,
             };
         }
         Self { seed, rate, weights }
@@ -200,36 +179,22 @@ impl Profile {
             return None;
         }
         let mut drawn = roll(11) % self.weights.iter().sum::<u64>();
-        let chosen = self.weights.iter().position(|weight| {
-            let is_it = drawn < *weight;
-            drawn = drawn.saturating_sub(*weight);
-            is_it
+        let (chosen, most) = KINDS.into_iter().zip(self.weights).find_map(|(of_kind, weight)| {
+            let is_it = drawn < weight;
+            drawn = drawn.saturating_sub(weight);
+            is_it.then_some(of_kind)
         })?;
-        // Long ones are rare, and longer than any lease.
-        let long = |most: u32| {
-            let most = if roll(12).is_multiple_of(4) { most * 5 } else { most };
-            u32::try_from(roll(13) % u64::from(most)).unwrap_or(most) + 1
-        };
-        let fault = match chosen {
-            0 => Fault::Refused,
-            1 => Fault::LostAnswer,
-            2 => Fault::Late(long(2_000)),
-            3 => Fault::SlowAnswer(long(500)),
-            4 => Fault::CrashBefore,
-            5 => Fault::CrashBehind,
-            6 => Fault::Partition(long(5_000)),
-            7 => Fault::ClockJump(i32::try_from(roll(14) % 40_000).unwrap_or(0) - 20_000),
-            8 => Fault::Forgets,
-            9 => Fault::DiskFull(long(1_500)),
-            10 => Fault::HalfRefused,
-            11 => Fault::Forgotten(long(8_000)),
-            12 => Fault::Detached(long(8_000)),
-            13 => Fault::Hangs,
-            _ => Fault::Outage(long(4_000)),
+        let millis = |most: i32| i32::try_from(roll(13) % u64::from(most.unsigned_abs())).unwrap_or(0);
+        let millis = match chosen {
+            Kind::ClockJump => millis(2 * most) - most,
+            _ if most == 0 => 0,
+            // Long ones are rare, and longer than any lease.
+            _ if roll(12).is_multiple_of(4) => millis(5 * most) + 1,
+            _ => millis(most) + 1,
         };
         // Whoever asks does not wait for anything behind the answer.
-        let may_hit_client = !fault.outlasts_call() && !matches!(fault, Fault::SlowAnswer(_));
-        (kind != CallKind::Client || may_hit_client).then_some(fault)
+        let may_hit_client = matches!(chosen, Kind::Refused | Kind::LostAnswer | Kind::Late);
+        (kind != CallKind::Client || may_hit_client).then_some(Fault { kind: chosen, millis })
     }
 }
 

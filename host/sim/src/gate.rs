@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::deployment::Deployment;
-use crate::faults::{CallKind, Fault, Parting, Server};
+use crate::faults::{CallKind, Fault, Kind, Parting, Server};
 use crate::process::Process;
 use crate::world::{Passage, World};
 
 /// One process, and the world around it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Gate {
     pub world: Arc<World>,
     pub process: Process,
@@ -112,14 +112,15 @@ impl Gate {
         Statement { work, later, half }: Statement<W, impl Future<Output = ()>>,
     ) -> Result<T, E> {
         let server = call.server(&self.world.deployment);
-        let may_be = |fault: Fault| match fault {
-            Fault::Forgets => server == Server::Redis,
-            Fault::HalfRefused => half.is_some(),
-            Fault::DiskFull(_) | Fault::Outage(_) => server != Server::Peer,
-            Fault::Detached(_) => later.is_some(),
+        let may_be = |kind: Kind| match kind {
+            Kind::Forgets => server == Server::Redis,
+            Kind::HalfRefused => half.is_some(),
+            Kind::DiskFull | Kind::Outage => server != Server::Peer,
+            Kind::Detached => later.is_some(),
             _ => true,
         };
         let Passage { call: number, takes, fault } = self.world.passage(call.kind, may_be);
+        let (kind, length) = (fault.map(|fault| fault.kind), fault.map(Fault::length).unwrap_or_default());
         if let Some(fault) = fault {
             self.hit(call, fault);
         }
@@ -127,25 +128,24 @@ impl Gate {
             sleep(takes).await;
         }
         self.go_on().await;
-        match (fault, later) {
-            (Some(Fault::Refused), _) => return Err(fails("refused".to_owned())),
-            (Some(Fault::CrashBefore), _) => self.die(call).await,
-            (Some(Fault::Forgets), _) => {
+        match (kind, later) {
+            (Some(Kind::Refused), _) => return Err(fails("refused".to_owned())),
+            (Some(Kind::CrashBefore), _) => self.die(call).await,
+            (Some(Kind::Forgets), _) => {
                 self.world.restart_redis();
                 return Err(fails("connection reset".to_owned()));
             }
-            (Some(Fault::Detached(milliseconds)), Some(later)) if !self.is_unreachable(call) => {
-                later(self.clone(), call, work, millis(milliseconds));
+            (Some(Kind::Detached), Some(later)) if !self.is_unreachable(call) => {
+                later(self.clone(), call, work, length);
                 return Err(fails(self.part(call, Parting::of(number)).await.to_owned()));
             }
-            (Some(fault), _) => self.begin(call, server, fault).await,
-            (None, _) => {}
+            _ => self.begin(call, server, fault).await,
         }
-        if let Some(problem) = self.obstacle(call, server, fault).await {
+        if let Some(problem) = self.obstacle(call, server, kind).await {
             self.world.slowed(call.subject, ASKED_AGAIN);
             return Err(fails(problem.to_owned()));
         }
-        if let Some(half) = half.filter(|_| fault == Some(Fault::HalfRefused)) {
+        if let Some(half) = half.filter(|_| kind == Some(Kind::HalfRefused)) {
             half.await;
             self.note(call, "done by half");
             if number.is_multiple_of(2) {
@@ -156,10 +156,10 @@ impl Gate {
         self.go_on().await;
         let answer = work.await;
         self.note(call, if answer.is_ok() { "done" } else { "failed" });
-        match fault {
-            Some(Fault::LostAnswer) => return Err(fails("connection reset".to_owned())),
-            Some(Fault::CrashBehind) => self.die(call).await,
-            Some(Fault::SlowAnswer(milliseconds)) => within(milliseconds).await,
+        match kind {
+            Some(Kind::LostAnswer) => return Err(fails("connection reset".to_owned())),
+            Some(Kind::CrashBehind) => self.die(call).await,
+            Some(Kind::SlowAnswer) => sleep(length).await,
             _ => {}
         }
         answer
@@ -187,32 +187,28 @@ impl Gate {
     }
 
     /// What begins with a fault, and may last longer than the call.
-    async fn begin(&self, call: Call<'_>, server: Server, fault: Fault) {
-        match fault {
-            Fault::Late(milliseconds) => within(milliseconds).await,
-            Fault::Partition(milliseconds) => self.process.cut_off(millis(milliseconds)),
-            Fault::ClockJump(milliseconds) => {
-                self.world.clock_is_wrong(self.process.jump(milliseconds.into()));
-            }
-            Fault::DiskFull(milliseconds) => self.world.fill_disk(server, millis(milliseconds)),
-            Fault::Outage(milliseconds) => self.world.stop(server, millis(milliseconds)),
-            Fault::Forgotten(milliseconds) => {
-                self.process.forget_connection(call.store(), millis(milliseconds));
-            }
+    async fn begin(&self, call: Call<'_>, server: Server, fault: Option<Fault>) {
+        let Some(fault) = fault else { return };
+        match fault.kind {
+            Kind::Late => sleep(fault.length()).await,
+            Kind::Partition => self.process.cut_off(fault.length()),
+            Kind::ClockJump => self.world.clock_is_wrong(self.process.jump(fault.millis.into())),
+            Kind::DiskFull | Kind::Outage => self.world.trouble(server, fault.kind, fault.length()),
+            Kind::Forgotten => self.process.forget_connection(call.store(), fault.length()),
             _ => {}
         }
     }
 
     /// Why the call does not get through.
-    async fn obstacle(&self, call: Call<'_>, server: Server, fault: Option<Fault>) -> Option<&'static str> {
+    async fn obstacle(&self, call: Call<'_>, server: Server, fault: Option<Kind>) -> Option<&'static str> {
         if self.process.is_cut_off() {
             return Some("no connection");
         }
-        if fault == Some(Fault::Hangs) && matches!(call.name, "model" | "tool") {
+        if fault == Some(Kind::Hangs) && matches!(call.name, "model" | "tool") {
             // Nothing but the limit of its run ends it.
             pending().await
         }
-        if fault == Some(Fault::Hangs) || self.process.is_forgotten(call.store()) {
+        if fault == Some(Kind::Hangs) || self.process.is_forgotten(call.store()) {
             self.note(call, "no answer");
             // Noted before: its caller may not wait as long.
             self.world.slowed(call.subject, ANSWER_WITHIN);
@@ -228,10 +224,10 @@ impl Gate {
     }
 
     fn hit(&self, call: Call<'_>, fault: Fault) {
-        self.note(call, fault.name());
-        match fault {
-            Fault::Late(by) | Fault::SlowAnswer(by) => self.world.slowed(call.subject, millis(by)),
-            Fault::Hangs => self.world.slowed(call.subject, ANSWER_WITHIN),
+        self.note(call, &format!("{:?}", fault.kind));
+        match fault.kind {
+            Kind::Late | Kind::SlowAnswer => self.world.slowed(call.subject, fault.length()),
+            Kind::Hangs => self.world.slowed(call.subject, ANSWER_WITHIN),
             _ => {}
         }
     }
@@ -273,12 +269,4 @@ fn detach<W: Future<Output: Send> + Send + 'static>(gate: Gate, call: Call<'_>, 
             gate.world.reached("a statement was carried out after its caller had died");
         }
     });
-}
-
-fn millis(milliseconds: u32) -> Duration {
-    Duration::from_millis(milliseconds.into())
-}
-
-async fn within(milliseconds: u32) {
-    sleep(millis(milliseconds)).await;
 }

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::agent_loop::{OpenWait, Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
+use agent_core::ports::webhooks::WebhookMessage;
 use agent_core::words::{
     AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, Wait, WebhookState,
+    short_run,
 };
 use run_service::invariants::{self, Broken};
 
 use crate::plan::CALL;
-use crate::promises::{PromisedJob, SeenEnd, ShownEvent, ShownStream, ToldEnd};
+use crate::promises::{PromisedJob, Promises, SeenEnd, ShownEvent, ShownStream, ToldEnd, told};
 use crate::replica::{Living, Replicas};
 use crate::world::World;
 
@@ -20,6 +22,7 @@ pub const RESULT: &str = "a job's result is that of its own run";
 pub const DECISION_KEPT: &str = "a decision that was acknowledged is in the journal";
 pub const TURN_KEPT: &str = "a turn that was acknowledged is in its conversation";
 pub const WEBHOOK: &str = "the end of a job reaches its receiver";
+pub const TOLD: &str = "a webhook tells what has happened, each end under an id of its own";
 pub const END_TOLD: &str = "a reader is told the end that its run has come to";
 pub const LAST_EVENTS: &str = "the last events of a run are lost with their process only";
 pub const ONE_JOB: &str = "what was submitted once is one job";
@@ -100,6 +103,7 @@ pub async fn judge(world: &World, replicas: &Replicas) {
         // The key of one that was forgotten is new again.
         world.holds(is_first || world.has_forgotten(), ONE_JOB, || query);
     }
+    judge_webhooks(world);
     judge_streams(world);
     judge_shown(world);
     judge_records(world);
@@ -143,14 +147,42 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
         _ => {}
     }
     if promised.has_webhook {
-        let promises = world.promises.lock();
-        let received = promises.delivered.get(id).cloned().unwrap_or_default();
-        drop(promises);
-        let is_right = is_undone || received.iter().all(|body| body.starts_with(status.as_str()));
-        world.holds(is_right && !received.is_empty(), WEBHOOK, || {
-            format!("job {id} is {} and was told as {received:?}", status.as_str())
-        });
+        let received = world.promises.lock().delivered.get(id).cloned().unwrap_or_default();
+        // An end that was forgotten may have been told, and then the one that is come to again is not.
+        let is_it = |message: &WebhookMessage| message.body == told(job) || world.is_undone(id);
+        world.holds(received.iter().any(is_it), WEBHOOK, || format!("{}: {received:?}", told(job)));
     }
+}
+
+/// Every message that came to a receiver. A failure that was not told before its job was tried again is not
+/// told any more.
+fn judge_webhooks(world: &World) {
+    let promises = world.promises.lock();
+    let of_jobs = promises.delivered.iter();
+    for (job_id, message) in of_jobs.flat_map(|(id, received)| received.iter().map(move |one| (id, one))) {
+        world.holds(is_told_rightly(world, &promises, job_id, message), TOLD, || format!("{message:?}"));
+    }
+}
+
+fn is_told_rightly(world: &World, promises: &Promises, job_id: &str, message: &WebhookMessage) -> bool {
+    let WebhookMessage { id, body } = message;
+    if id.contains(':') {
+        // What a run waits for.
+        return promises.happened.contains(id);
+    }
+    let mut words = body.split(' ');
+    let (status, run) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let has_happened = promises.happened.contains(&format!("{status} {run}"));
+    if world.is_undone(job_id) {
+        // Of a job that the queue has forgotten the record of its run is told.
+        return has_happened || promises.recorded.contains_key(run);
+    }
+    let (of_job, is_retry) = (format!("msg_{job_id}"), promises.retries.contains(run));
+    if is_retry {
+        world.reached("a webhook told of a job that was tried again");
+    }
+    let is_of_run = *id == format!("{of_job}_{}", short_run(run));
+    has_happened && ((is_of_run && promises.armed.contains(job_id)) || (*id == of_job && !is_retry))
 }
 
 fn is_just(world: &World, promised: &PromisedJob, job: &Job, error: &str) -> bool {

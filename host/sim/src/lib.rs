@@ -12,8 +12,7 @@
 //! - [`peers`], [`clients`], [`plan`]: who is asked, who asks, and for what.
 //! - [`world`], [`promises`], [`judge`]: what is shared and counted, what was promised, and whether it was
 //!   kept. The rules themselves are `run_service::invariants`.
-//! - [`shrink`], [`timeline`], [`tally`]: a failure as short as it gets, as a time line, and the numbers of
-//!   many simulations.
+//! - [`shrink`], [`tally`]: a failure as short as it gets, and the numbers of many simulations.
 //!
 //! What does not belong here: rules of the service. A simulation finds that they are broken, and the service
 //! is mended.
@@ -36,5 +35,4 @@ pub mod shrink;
 pub mod simulation;
 pub mod stores;
 pub mod tally;
-pub mod timeline;
 pub mod world;

@@ -8,13 +8,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use clap::Parser;
 use mimalloc::MiMalloc;
 use sim::mutation::Mutation;
+use sim::shrink;
 use sim::simulation::{Outcome, Simulation};
 use sim::tally::Tally;
-use sim::{shrink, timeline};
+use sim::world::Line;
 
 /// A third of the time goes into memory.
 #[global_allocator]
@@ -49,24 +49,21 @@ struct Arguments {
     all: bool,
     /// Puts this bug in on purpose, to be found
     #[arg(long)]
-    mutation: Option<String>,
+    mutation: Option<Mutation>,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let mutation = match &arguments.mutation {
-        Some(name) => Some(Mutation::of_name(name).with_context(|| format!("there is no mutation {name}"))?),
-        None => None,
-    };
-    let simulation = Simulation { seed: arguments.seed, mutation, ..Simulation::default() };
+    let Arguments { seed, mutation, .. } = arguments;
+    let simulation = Simulation { seed, mutation, ..Simulation::default() };
     if arguments.trace {
         let outcome = Simulation { keeps_trace: true, ..simulation.clone() }.run();
         if let Some(broken) = outcome.broken.as_ref().filter(|_| arguments.whole) {
-            print!("{}", timeline::timeline(&outcome.trace));
+            show_trace(&outcome.trace);
             println!("seed {}: {broken}", simulation.seed);
-            return Ok(ExitCode::FAILURE);
+            return ExitCode::FAILURE;
         }
-        return Ok(show(&simulation, outcome));
+        return show(&simulation, outcome);
     }
     let (began, limit) = (Instant::now(), Duration::from_secs_f64(arguments.minutes * 60.0));
     let mut tally = Tally::default();
@@ -91,7 +88,7 @@ fn main() -> anyhow::Result<ExitCode> {
     });
     if let Some((made, outcome)) = first_broken {
         println!("{}", tally.report());
-        return Ok(show(&made, outcome));
+        return show(&made, outcome);
     }
     println!("seeds              {} to {newest}", arguments.seed);
     println!("{}", tally.report());
@@ -103,7 +100,7 @@ fn main() -> anyhow::Result<ExitCode> {
         println!("broken {} times: {rule}: {:?}", seeds.len(), seeds.iter().take(8).collect::<Vec<_>>());
     }
     let is_well = failed.is_empty() && (missing.is_empty() || !arguments.strict);
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Makes the simulations of these seeds in so many threads, and gives each with what it came to to `take`,
@@ -141,7 +138,7 @@ fn each_of(
 /// A simulation with what it came to; of one that failed the shortest that fails alike.
 fn show(simulation: &Simulation, outcome: Outcome) -> ExitCode {
     let Some(broken) = outcome.broken else {
-        print!("{}", timeline::timeline(&outcome.trace));
+        show_trace(&outcome.trace);
         println!("seed {}: nothing is broken", simulation.seed);
         return ExitCode::SUCCESS;
     };
@@ -153,7 +150,11 @@ fn show(simulation: &Simulation, outcome: Outcome) -> ExitCode {
         println!("  at call {call}: {fault:?}");
     }
     let shortest = Simulation { schedule: Some(schedule), keeps_trace: true, ..simulation.clone() }.run();
-    print!("{}", timeline::timeline(&shortest.trace));
+    show_trace(&shortest.trace);
     println!("seed {}: {}", simulation.seed, shortest.broken.unwrap_or(broken));
     ExitCode::FAILURE
+}
+
+fn show_trace(lines: &[Line]) {
+    lines.iter().for_each(|line| println!("{line}"));
 }

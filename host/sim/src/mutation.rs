@@ -1,13 +1,14 @@
 //! Bugs that are put in on purpose, one at a time: a simulation that does not find one of them within a
 //! minute has too weak a workload.
 
+use clap::ValueEnum;
 use run_service::testing::Bug;
 
 use crate::deployment::Deployment;
 
 /// A seeded bug. Each stands in the way between the service and a reference store, and makes the store break
 /// one promise of its port, or the service forget one of its duties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mutation {
     /// The renewal of a job's lease is skipped, and the worker is told that it holds it.
     RenewalSkipped,
@@ -41,6 +42,8 @@ pub enum Mutation {
     LastEventsDropped,
     /// A webhook counts as delivered once it was claimed.
     WebhookDropped,
+    /// The webhook of a job that is tried again stays as it was.
+    WebhookNotArmed,
     /// A job that is added is forgotten.
     JobDropped,
     /// Each claim of an idempotency key has an id of its own.
@@ -55,32 +58,6 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    pub const ALL: [Self; 23] = [
-        Self::RenewalSkipped,
-        Self::ClaimGivenTwice,
-        Self::EpochStandsStill,
-        Self::EpochNotCompared,
-        Self::DecisionNotFenced,
-        Self::NonceDropped,
-        Self::AppendRepeated,
-        Self::ClaimsForgotten,
-        Self::StartNotWritten,
-        Self::ReadBehind,
-        Self::SettleNotFenced,
-        Self::ResumeLost,
-        Self::TurnNotFenced,
-        Self::ConversationGivenTwice,
-        Self::LastEventsDropped,
-        Self::WebhookDropped,
-        Self::JobDropped,
-        Self::KeyIdChanges,
-        Self::NumbersGivenTwice,
-        Self::LostLeaseKept,
-        Self::BusyFails,
-        Self::EndForgotten,
-        Self::EditIgnored,
-    ];
-
     /// The bug that is put into the service, if it is one of its own.
     pub fn bug(self) -> Option<Bug> {
         Some(match self {
@@ -96,14 +73,9 @@ impl Mutation {
     pub fn is_about(self, deployment: &Deployment) -> bool {
         match self {
             Self::TurnNotFenced => deployment.is_talkative,
-            Self::KeyIdChanges | Self::NonceDropped => deployment.is_over_http,
+            Self::KeyIdChanges | Self::NonceDropped | Self::WebhookNotArmed => deployment.is_over_http,
             Self::NumbersGivenTwice => deployment.is_on_redis,
             _ => true,
         }
-    }
-
-    /// The mutation of that name, as [`Debug`] writes it.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mutation| format!("{mutation:?}") == name)
     }
 }

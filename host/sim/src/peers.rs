@@ -8,9 +8,10 @@ use agent_core::ports::{
     Model, ModelError, ModelRequest, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms,
 };
 use agent_core::testing::clock::{store_clock, wall_clock};
+use agent_core::testing::says;
 use agent_core::words::{
-    Catalog, Deciders, Event, Finish, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall,
-    ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Wait, WaitKind,
+    Catalog, Deciders, Event, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall, ToolHints,
+    ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Wait, WaitKind,
 };
 use boxed_async::boxed_async;
 use chrono::{DateTime, Utc};
@@ -18,7 +19,7 @@ use run_service::invariants::{MadeCall, acted, made, may_be_done_again, owned, p
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::faults::{CallKind, mixed};
+use crate::faults::mixed;
 use crate::gate::{Call, Gate};
 use crate::plan::Plan;
 use crate::world::{ToolVersion, World};
@@ -75,7 +76,6 @@ impl Drop for UnderWay<'_> {
 }
 
 /// A model that does what the plan in its conversation says.
-#[derive(Debug)]
 pub struct Provider(pub Gate);
 
 impl Provider {
@@ -167,7 +167,7 @@ impl Model for Provider {
             },
             _ => ModelError::Unavailable { provider: provider.clone(), detail, retry_after },
         };
-        let call = Call { name: "model", subject: &run_id, kind: CallKind::Step };
+        let call = Call::step("model", &run_id);
         let replied = self.0.pass(call, fails, complete).await;
         if let Err(error) = &replied {
             let mut promises = world.promises.lock();
@@ -204,22 +204,15 @@ fn reply(plan: &Plan, step: usize, asks: u32) -> ModelReply {
         name: (*name).to_owned(),
         arguments: arguments(index, name),
     };
-    ModelReply {
-        // Told apart by how often it was asked for: a reader who was shown another one would notice.
-        content: if tools.is_empty() { format!("{} (asked {asks})", plan.answer()) } else { String::new() },
-        tool_calls: tools.iter().enumerate().map(call).collect(),
-        usage: Some(Usage::of(10, 5)),
-        finish: Finish::Done,
-        model: NAME.to_owned(),
-    }
+    // Told apart by how often it was asked for: a reader who was shown another one would notice.
+    let content = if tools.is_empty() { format!("{} (asked {asks})", plan.answer()) } else { String::new() };
+    ModelReply { tool_calls: tools.iter().enumerate().map(call).collect(), ..says(&content) }
 }
 
 /// The tools, in whichever version serves.
-#[derive(Debug)]
 pub struct Tools(pub Gate);
 
 /// The tools of one run.
-#[derive(Debug)]
 struct ToolsOfRun {
     gate: Gate,
     component: u64,
@@ -230,14 +223,10 @@ impl Tools {
     fn of(&self, component: u64) -> Arc<dyn ToolSet> {
         let spec = |name: &str, is_repeatable: bool, is_destructive: bool| ToolSpec {
             name: name.to_owned(),
-            description: String::new(),
             input_schema: json!({ "type": "object" }),
             is_repeatable,
             is_destructive,
-            calls_tools: false,
-            is_replayable: false,
-            may_ask: false,
-            hints: ToolHints::default(),
+            ..ToolSpec::default()
         };
         let specs = vec![spec("act", false, true), spec("look", true, false), spec("pay", false, false)];
         let catalog = Arc::new(Catalog::new(specs, format!("sha256:{component}")));
@@ -325,7 +314,7 @@ impl ToolSet for ToolsOfRun {
             Ok(())
         };
         let _under_way = UnderWay::begin(&self.gate, request.run_id);
-        let call = Call { name: "tool", subject: request.call_id, kind: CallKind::Step };
+        let call = Call::step("tool", request.call_id);
         let called = self.gate.write(call, |error: String| error, act).await;
         drop(is_waited_for);
         let (content, outcome) = match called {

@@ -46,11 +46,11 @@ impl std::ops::Deref for Process {
 }
 
 /// The machine that processes of one replica run on.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Machine(Arc<AtomicI64>);
 
 impl Machine {
-    //// The process' wall clock is right again.
+    /// The process' wall clock is right again.
     pub fn set_clock(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -69,6 +69,11 @@ impl Process {
             arrived: Mutex::default(),
             waker: AtomicWaker::new(),
         }))
+    }
+
+    pub fn request(&self) -> Request {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        Request(self.0.clone())
     }
 
     /// Polls its tasks until it dies, and drops them.
@@ -126,12 +131,6 @@ impl Inner {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// A request that it serves, until this is dropped.
-    pub fn request_begins(self: &Arc<Self>) -> Request {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        Request(self.clone())
-    }
-
     pub fn begin(&self, task: BoxFuture<'static, ()>) {
         // What is begun while it dies never runs.
         if !self.has_crashed() {
@@ -141,13 +140,7 @@ impl Inner {
     }
 }
 
-impl Process {
-    pub fn request(&self) -> Request {
-        self.0.request_begins()
-    }
-}
-
-#[derive(Debug)]
+/// A request that a process serves, until this is dropped.
 pub struct Request(Arc<Inner>);
 
 impl Drop for Request {
@@ -193,23 +186,5 @@ impl Future for Life {
                 }
             }
         }
-    }
-}
-
-impl std::fmt::Debug for Process {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Process").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Inner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inner").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Life {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Life").field("process", &self.process).finish_non_exhaustive()
     }
 }

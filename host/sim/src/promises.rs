@@ -30,12 +30,18 @@ pub struct Promises {
     pub troubled: BTreeSet<String>,
     /// Runs that the provider refused: they fail at once.
     pub refused: BTreeSet<String>,
-    /// Bodies of the webhooks that were received, by their jobs.
-    pub delivered: BTreeMap<String, Vec<String>>,
+    /// Webhooks that were received, by their jobs.
+    pub delivered: BTreeMap<String, Vec<WebhookMessage>>,
+    /// What webhooks may tell of: ends that the queue had, and message ids of waits that a journal had.
+    pub happened: BTreeSet<String>,
+    /// Jobs whose webhook was armed when they were there: for a retry, or as it was put in once more.
+    pub armed: BTreeSet<String>,
     /// The process that ended a job, if it was told that it did.
     pub ended_by: BTreeMap<String, String>,
     /// Failed jobs that an administrator had tried again, perhaps without being told, and their runs of then.
     pub retried: BTreeSet<String>,
+    /// The runs that were begun by that.
+    pub retries: BTreeSet<String>,
     /// Runs of which a record was stored that says how they ended: whether one said with a result.
     pub recorded: BTreeMap<String, bool>,
     /// The processes in which calls of a run are under way, each as often as it has such calls.
@@ -114,6 +120,16 @@ pub struct ShownEvent {
     pub part: usize,
     pub name: String,
     pub data: Value,
+}
+
+/// The end of a job: where it stands, and its run.
+pub fn end_of(job: &Job) -> String {
+    format!("{} {}", job.status.as_str(), job.run_id)
+}
+
+/// What a webhook says of a job: its end, and the result.
+pub fn told(job: &Job) -> String {
+    format!("{} {}", end_of(job), job.result.as_ref().map_or("", |result| result.get()))
 }
 
 impl ShownEvent {
@@ -196,7 +212,7 @@ impl Promises {
         if let Some(of) = message.id.strip_prefix("msg_") {
             // Behind the job of an end stands its run.
             let job_id = of.rsplit_once('_').map_or(of, |(job_id, _run)| job_id);
-            self.delivered.entry(job_id.to_owned()).or_default().push(message.body.clone());
+            self.delivered.entry(job_id.to_owned()).or_default().push(message.clone());
         }
     }
 }

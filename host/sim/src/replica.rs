@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-use crate::faults::{CallKind, Fault, mixed};
+use crate::faults::{CallKind, Fault, Kind, mixed};
 use crate::gate::Gate;
 use crate::process::{Machine, Process};
 use crate::service::Service;
@@ -43,7 +43,7 @@ struct Replica {
 }
 
 /// A process and what it serves.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Living {
     pub process: Process,
     pub service: Arc<Service>,
@@ -108,12 +108,11 @@ impl Replicas {
         name: &'static str,
         work: impl FnOnce(Arc<Service>) -> BoxFuture<'static, T> + Send + 'static,
     ) -> Option<T> {
-        let Passage { takes, fault, .. } = world.passage(CallKind::Client, |_fault| true);
-        sleep(takes).await;
-        match fault {
-            Some(Fault::Refused) => return None,
-            Some(Fault::Late(milliseconds)) => sleep(Duration::from_millis(milliseconds.into())).await,
-            _ => {}
+        let Passage { takes, fault, .. } = world.passage(CallKind::Client, |_kind| true);
+        let kind = fault.map(|fault| fault.kind);
+        sleep(takes + fault.map(Fault::length).unwrap_or_default()).await;
+        if kind == Some(Kind::Refused) {
+            return None;
         }
         let Living { process, service } = self.0.get(number)?.now.lock().clone()?;
         let (answers, answer) = oneshot::channel();
@@ -132,12 +131,6 @@ impl Replicas {
             .boxed(),
         );
         let answer = answer.await.ok();
-        if fault == Some(Fault::LostAnswer) { None } else { answer }
-    }
-}
-
-impl std::fmt::Debug for Replicas {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Replicas").field("count", &self.0.len()).finish_non_exhaustive()
+        answer.filter(|_| kind != Some(Kind::LostAnswer))
     }
 }

@@ -1,14 +1,18 @@
 //! The real service over the ports of one process: the layers of `agent-host/src/composition/invoke.rs` in
 //! their order, without what only counts.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
-use agent_core::ports::{JobQueue, Journal, Model, RunStore, Spawn, Toolbox, Unobserved, WebhookOutbox};
-use agent_core::words::{Job, RunLimits};
+use agent_core::ports::{JobQueue, Journal, Model, Probe, RunStore, Spawn, Toolbox, Unobserved};
+use agent_core::words::RunLimits;
+use backends::memory::MemoryWindows;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http_edge::VariantB;
+use http_edge::testing::Well;
 use run_service::conversations::Conversations;
 use run_service::direct_calls::{DirectCalls, WaitingCalls};
 use run_service::jobs::{CancelledRuns, Jobs, Worker, WorkerContext, recover};
@@ -21,14 +25,15 @@ use run_service::live::{LiveJournal, LiveRuns};
 use run_service::runs::Runs;
 use run_service::shutdown::Shutdown;
 use run_service::streams::{RunStores, RunStreams};
-use run_service::waits::{JobWait, Waits};
-use run_service::webhooks::{Dispatcher, DispatcherContext};
+use run_service::waits::Waits;
+use run_service::webhooks::{Dispatcher, DispatcherContext, Webhooks};
 use tokio::time::Instant;
 
-use crate::edge::{Dependencies, Edge, Served};
+use crate::edge::{Edge, tokens};
 use crate::gate::Gate;
 use crate::peers::{Provider, Tools};
 use crate::ports::{Ported, Receiver};
+use crate::promises::told;
 
 /// `AGENT_TIMEOUT_MS` of the simulated deployment.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,18 +54,16 @@ pub struct Service {
     pub streams: RunStreams,
     /// Requests that are answered when their run has ended.
     pub invoke: Arc<dyn Invoke>,
-    pub outbox: Arc<dyn WebhookOutbox>,
-    pub shutdown: Shutdown,
-    pub edge: Edge,
     pub calls: DirectCalls,
-    admission: Admission,
+    pub webhooks: Webhooks,
     runs: Runs,
-    live: LiveRuns,
-    behind: WriteBehind,
+    parts: Parts,
+    edge: OnceLock<Edge>,
 }
 
 /// What every stack is built from.
 struct Parts {
+    gate: Gate,
     model: Arc<dyn Model>,
     toolbox: Arc<dyn Toolbox>,
     store: Arc<dyn RunStore>,
@@ -72,7 +75,6 @@ struct Parts {
     circuit: SharedCircuit,
     admission: Admission,
     shutdown: Shutdown,
-    wait_tools: bool,
 }
 
 impl Service {
@@ -81,25 +83,22 @@ impl Service {
         let world = &gate.world;
         let store: Arc<dyn RunStore> = Ported::new(gate, &world.runs);
         let queue: Arc<dyn JobQueue> = Ported::new(gate, &world.queue);
-        let outbox: Arc<dyn WebhookOutbox> = Ported::new(gate, &world.outbox);
         let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
-        let parts = Parts::new(gate, store.clone(), queue.clone(), behind.clone());
+        let parts = Parts::new(gate, store.clone(), queue.clone(), behind);
         let stopping = parts.shutdown.stopping().clone();
-        let context = parts.for_jobs(gate.process.name.clone());
+        let context = parts.for_jobs();
+        let ended = CancelledRuns::new(context.journal.clone(), parts.behind.clone());
         let jobs = Jobs::new(queue.clone()).until(stopping.clone()).recorded_in(store.clone());
-        let ended = CancelledRuns::new(context.journal.clone(), behind.clone());
         let jobs = jobs.watched_in(parts.live.clone()).ending(ended);
-        let waits = Waits::new(queue.clone(), store.clone(), parts.toolbox.clone());
+        let waits = Waits::new(queue.clone(), store, parts.toolbox.clone());
+        let (outbox, sender) = (Ported::new(gate, &world.outbox), Arc::new(Receiver(gate.clone())));
         let dispatcher = Dispatcher::new(DispatcherContext {
             outbox: outbox.clone(),
             jobs: jobs.clone(),
             waits: waits.clone(),
-            sender: Arc::new(Receiver(gate.clone())),
-            render,
+            sender: sender.clone(),
+            render: |job, _waits| told(job),
         });
-        let runs = parts.requests();
-        let invoke = parts.with_conversation_turns(Arc::new(RateChecked::new(runs.clone())));
-        let streams = parts.streams().with_jobs(jobs.clone());
         let mut tasks = workers(Worker::new(&jobs, context), &parts.shutdown);
         let (followed, name) = (jobs.clone(), gate.process.name.clone());
         tasks.push(async move { followed.follow_changes().await }.boxed());
@@ -109,44 +108,66 @@ impl Service {
         let until = stopping.clone();
         tasks.push(async move { dispatcher.run(until).await }.boxed());
         tasks.push(async move { flusher.run(stopping).await }.boxed());
-        let calls = parts.calls(gate, &jobs, &waits);
-        let served = Served {
-            calls: calls.clone(),
-            jobs: jobs.clone(),
-            waits: waits.clone(),
-            streams: streams.clone(),
-            invoke: invoke.clone(),
-        };
-        let edge = Edge::of(served, parts.dependencies(gate));
-        let Parts { admission, live, shutdown, .. } = parts;
+        let runs = parts.requests();
         let service = Self {
+            streams: parts.streams().with_jobs(jobs.clone()),
+            invoke: parts.with_conversation_turns(Arc::new(RateChecked::new(runs.clone()))),
+            calls: parts.calls(&jobs, &waits),
+            webhooks: Webhooks::new(outbox, sender),
+            edge: OnceLock::new(),
             jobs,
             waits,
-            streams,
-            invoke,
-            outbox,
-            shutdown,
-            edge,
-            calls,
-            admission,
             runs,
-            live,
-            behind,
+            parts,
         };
         (Arc::new(service), tasks)
     }
 
     /// What it still holds of runs and callers, for a service that nobody asks anything.
     pub fn held(&self) -> Vec<(&'static str, usize)> {
+        let Parts { admission, live, behind, .. } = &self.parts;
         vec![
-            ("permits", self.admission.in_use()),
-            ("callers that wait for a permit", self.admission.waiting()),
+            ("permits", admission.in_use()),
+            ("callers that wait for a permit", admission.waiting()),
             ("runs of requests", self.runs.under_way()),
             ("streamed runs", self.streams.under_way()),
-            ("watched runs", self.live.watched()),
+            ("watched runs", live.watched()),
             ("jobs that are worked on or waited for", self.jobs.signals()),
-            ("unwritten runs", self.behind.queued()),
+            ("unwritten runs", behind.queued()),
         ]
+    }
+
+    /// Its HTTP edge, which is made for the first request: that takes longer than most lives of a process.
+    pub fn edge(&self) -> &Edge {
+        self.edge.get_or_init(|| Edge::new(&self.parts.gate, self.variant_b()))
+    }
+
+    fn variant_b(&self) -> VariantB {
+        let (parts, probe) = (&self.parts, || Arc::new(Well) as Arc<dyn Probe>);
+        VariantB {
+            invoke: self.invoke.clone(),
+            streams: Some(self.streams.clone()),
+            jobs: self.jobs.clone(),
+            waits: self.waits.clone(),
+            conversations: parts.conversations.clone(),
+            webhooks: Some(self.webhooks.clone()),
+            cache: None,
+            windows: Arc::new(MemoryWindows::new()),
+            cluster: None,
+            tokens: tokens(),
+            database: probe(),
+            key_value: probe(),
+            llm: probe(),
+            toolbox: parts.toolbox.clone(),
+            tool_calls: self.calls.clone(),
+            runs: parts.store.clone(),
+            queue: parts.queue.clone(),
+            tool_admin: None,
+            run_timeout: TIMEOUT,
+            openai: false,
+            prepared: Arc::new(AtomicBool::new(true)),
+            production: false,
+        }
     }
 }
 
@@ -154,6 +175,7 @@ impl Parts {
     fn new(gate: &Gate, store: Arc<dyn RunStore>, queue: Arc<dyn JobQueue>, behind: WriteBehind) -> Self {
         let spawn: Arc<dyn Spawn> = Arc::new(gate.process.clone());
         Self {
+            gate: gate.clone(),
             model: Arc::new(Provider(gate.clone())),
             toolbox: Arc::new(Tools(gate.clone())),
             conversations: Conversations::new(Ported::new(gate, &gate.world.conversations), spawn.clone()),
@@ -161,7 +183,6 @@ impl Parts {
             admission: Admission::new(PERMITS),
             live: LiveRuns::default(),
             shutdown: Shutdown::default(),
-            wait_tools: gate.world.deployment.has_families,
             behind,
             store,
             queue,
@@ -170,37 +191,22 @@ impl Parts {
     }
 
     /// Direct calls, which wait where the release of the process knows how.
-    fn calls(&self, gate: &Gate, jobs: &Jobs, waits: &Waits) -> DirectCalls {
+    fn calls(&self, jobs: &Jobs, waits: &Waits) -> DirectCalls {
         let calls = DirectCalls::new(self.toolbox.clone(), TIMEOUT).until(self.shutdown.stopping().clone());
-        if !gate.process.release.has_waiting_calls() {
+        if !self.gate.process.release.knows_calls_and_children {
             return calls;
         }
         let (jobs, waits, store) = (jobs.clone(), waits.clone(), self.store.clone());
         calls.kept_in(WaitingCalls { runs: self.direct_calls(), jobs, waits, store })
     }
 
-    fn dependencies(&self, gate: &Gate) -> Dependencies {
-        Dependencies {
-            gate: gate.clone(),
-            toolbox: self.toolbox.clone(),
-            store: self.store.clone(),
-            queue: self.queue.clone(),
-            conversations: self.conversations.clone(),
-            spawn: self.spawn.clone(),
-            timeout: TIMEOUT,
-        }
-    }
-
-    fn agent_alone(&self, journal: Arc<dyn Journal>) -> Agent {
-        let (model, toolbox, limits) = (self.model.clone(), self.toolbox.clone(), RunLimits::default());
-        Agent { model, toolbox, journal, limits, instructions: None, wait_tools: self.wait_tools }
-    }
-
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
-        Deadline::new(self.agent_alone(journal), TIMEOUT)
+        let (model, toolbox, limits) = (self.model.clone(), self.toolbox.clone(), RunLimits::default());
+        let wait_tools = self.gate.world.deployment.has_families;
+        Deadline::new(Agent { model, toolbox, journal, limits, instructions: None, wait_tools }, TIMEOUT)
     }
 
-    fn for_jobs(&self, name: String) -> WorkerContext {
+    fn for_jobs(&self) -> WorkerContext {
         let journal: Arc<dyn Journal> = Arc::new(RetryingJournal::new(self.store.clone()));
         let journal: Arc<dyn Journal> = Arc::new(LastEventsBehind::new(journal, self.behind.clone()));
         let journal: Arc<dyn Journal> =
@@ -208,6 +214,7 @@ impl Parts {
         let agent = Recorded::new(self.agent(journal.clone()), self.behind.clone());
         let agent = self.with_conversation_turns(Arc::new(Breaker::new(agent, self.circuit.clone())));
         let (admission, circuit) = (self.admission.clone(), self.circuit.clone());
+        let name = self.gate.process.name.clone();
         WorkerContext { name, admission, agent, circuit, journal, observer: Arc::new(Unobserved) }
     }
 
@@ -260,15 +267,4 @@ fn workers(worker: Worker, shutdown: &Shutdown) -> Vec<BoxFuture<'static, ()>> {
         async move { worker.work(stopping).await }.boxed()
     };
     (0..WORKERS).map(work).collect()
-}
-
-/// What a webhook says of a job.
-fn render(job: &Job, waits: &[JobWait]) -> String {
-    format!("{} {}", job.status.as_str(), waits.len())
-}
-
-impl std::fmt::Debug for Service {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service").field("held", &self.held()).finish_non_exhaustive()
-    }
 }

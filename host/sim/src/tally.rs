@@ -1,14 +1,13 @@
 //! The numbers of many simulations.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::faults::Fault;
+use crate::faults::KINDS;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 33] = [
+pub const TO_BE_REACHED: [&str; 34] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -42,6 +41,7 @@ pub const TO_BE_REACHED: [&str; 33] = [
     "a cancelled job was held to the end of its run",
     "a job was claimed to be cancelled",
     "a failed job was tried again",
+    "a webhook told of a job that was tried again",
 ];
 
 /// Calls at which a replica has to have died.
@@ -77,20 +77,20 @@ impl Tally {
         own.calls += counts.calls;
         own.crashes.all += counts.crashes.all;
         own.crashes.with_work += counts.crashes.with_work;
-        own.kinds.iter_mut().zip(counts.kinds).for_each(|(own, more)| *own += more);
+        counts.kinds.iter().for_each(|(kind, times)| *own.kinds.entry(*kind).or_default() += times);
         for (own, more) in [(&mut own.reached, &counts.reached), (&mut own.died_at, &counts.died_at)] {
             more.iter().for_each(|(what, times)| *own.entry(what).or_default() += times);
         }
     }
 
     /// What was never reached of what has to be.
-    pub fn missing(&self) -> Vec<&'static str> {
-        let is_missing = |counted: &BTreeMap<&'static str, u64>, what: &&str| !counted.contains_key(*what);
-        let reached = TO_BE_REACHED.into_iter().filter(|what| is_missing(&self.counts.reached, what));
-        let died_at = TO_DIE_AT.into_iter().filter(|what| is_missing(&self.counts.died_at, what));
-        let kinds = Fault::KINDS.into_iter().zip(self.counts.kinds);
-        let faults = kinds.filter(|(_, times)| *times == 0).map(|(kind, _)| kind);
-        reached.chain(died_at).chain(faults).collect()
+    pub fn missing(&self) -> Vec<String> {
+        let Counts { reached, died_at, kinds, .. } = &self.counts;
+        let reached = TO_BE_REACHED.iter().filter(|what| !reached.contains_key(*what));
+        let died_at = TO_DIE_AT.iter().filter(|what| !died_at.contains_key(*what));
+        let faults = KINDS.iter().filter(|(kind, _)| !kinds.contains_key(kind));
+        let faults = faults.map(|(kind, _)| format!("{kind:?}"));
+        reached.chain(died_at).map(|what| (*what).to_owned()).chain(faults).collect()
     }
 
     /// As a report for people.
@@ -110,8 +110,9 @@ impl Tally {
             counts.crashes.with_work,
             counts.crashes.with_work as f64 / seconds.max(0.001),
         ));
-        for (kind, times) in Fault::KINDS.iter().zip(counts.kinds) {
-            line(format_args!("  {kind:<16} {times}"));
+        line(format_args!("faults"));
+        for (kind, times) in &counts.kinds {
+            line(format_args!("  {times:>8}  {kind:?}"));
         }
         for (title, counted) in [("died at", &counts.died_at), ("reached", &counts.reached)] {
             line(format_args!("{title}"));

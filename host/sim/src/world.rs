@@ -16,7 +16,7 @@ use run_service::invariants::{self, Broken};
 use tokio::time::Instant;
 
 use crate::deployment::Deployment;
-use crate::faults::{CallKind, Fault, Faults, KINDS, Schedule, Server, latency};
+use crate::faults::{CallKind, Fault, Faults, Kind, Schedule, Server, latency};
 use crate::mutation::Mutation;
 use crate::process::Process;
 use crate::promises::Promises;
@@ -60,14 +60,9 @@ pub struct ToolVersion {
 
 #[derive(Default)]
 struct State {
-    calls: u64,
+    counts: Counts,
     is_quiet: bool,
     fired: Schedule,
-    kinds: [u64; KINDS],
-    crashes: Crashes,
-    reached: BTreeMap<&'static str, u64>,
-    /// Where replicas died: the call, and whether it was carried out.
-    died_at: BTreeMap<&'static str, u64>,
     broken: Option<Broken>,
     trace_hash: u64,
     trace: Vec<Line>,
@@ -76,10 +71,8 @@ struct State {
     dead: BTreeSet<String>,
     /// What calls were about that took longer than they should, and by how much.
     slowed: BTreeMap<String, Duration>,
-    /// Servers whose disk is full, and until when.
-    full: Vec<(Server, Instant)>,
-    /// Servers that answer nobody, and until when.
-    down: Vec<(Server, Instant)>,
+    /// Servers whose disk is full or that answer nobody, and until when.
+    troubled: Vec<(Server, Kind, Instant)>,
     /// Jobs of which a server forgot something.
     undone: BTreeSet<String>,
     forgot_at: Option<Instant>,
@@ -129,9 +122,17 @@ pub struct Counts {
     pub simulated: Duration,
     pub calls: u64,
     pub crashes: Crashes,
-    pub kinds: [u64; KINDS],
+    pub kinds: BTreeMap<Kind, u64>,
     pub reached: BTreeMap<&'static str, u64>,
+    /// Where replicas died.
     pub died_at: BTreeMap<&'static str, u64>,
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { at, who, what, subject, outcome } = self;
+        write!(f, "{:>10.3} s  {who:<14} {what:<26} {subject:<36} {outcome}", at.as_secs_f64())
+    }
 }
 
 impl World {
@@ -176,15 +177,15 @@ impl World {
     }
 
     /// The next call, how long it takes and what hits it, if that may be.
-    pub fn passage(&self, kind: CallKind, may_be: impl Fn(Fault) -> bool) -> Passage {
+    pub fn passage(&self, kind: CallKind, may_be: impl Fn(Kind) -> bool) -> Passage {
         let mut state = self.state.lock();
-        state.calls += 1;
-        let call = state.calls;
+        state.counts.calls += 1;
+        let call = state.counts.calls;
         let fault = if state.is_quiet { None } else { self.faults.fault(call, kind) };
-        let fault = fault.filter(|fault| may_be(*fault));
+        let fault = fault.filter(|fault| may_be(fault.kind));
         if let Some(fault) = fault {
             state.fired.insert(call, fault);
-            state.kinds[fault.kind()] += 1;
+            *state.counts.kinds.entry(fault.kind).or_default() += 1;
         }
         Passage { call, takes: latency(self.seed, call), fault }
     }
@@ -193,30 +194,23 @@ impl World {
     pub fn become_quiet(&self) {
         let mut state = self.state.lock();
         state.is_quiet = true;
-        state.full.clear();
-        state.down.clear();
+        state.troubled.clear();
     }
 
-    /// The disk of that server is full for a while.
-    pub fn fill_disk(&self, server: Server, within: Duration) {
-        self.state.lock().full.push((server, Instant::now() + within));
-    }
-
-    /// Has that server answer nobody for a while.
-    pub fn stop(&self, server: Server, within: Duration) {
-        self.state.lock().down.push((server, Instant::now() + within));
+    /// The disk of that server is full for a while, or it answers nobody.
+    pub fn trouble(&self, server: Server, kind: Kind, within: Duration) {
+        self.state.lock().troubled.push((server, kind, Instant::now() + within));
     }
 
     /// Why that server does not do what it is asked, for every replica.
     pub fn refusal(&self, server: Server, only_reads: bool) -> Option<&'static str> {
-        let state = self.state.lock();
-        let is_in = |list: &[(Server, Instant)]| {
-            list.iter().any(|(of, until)| *of == server && *until > Instant::now())
-        };
-        if is_in(&state.down) {
+        let (state, now) = (self.state.lock(), Instant::now());
+        let has =
+            |kind| state.troubled.iter().any(|(of, by, until)| (*of, *by) == (server, kind) && *until > now);
+        if has(Kind::Outage) {
             return Some("connection refused");
         }
-        (!only_reads && is_in(&state.full)).then_some("the disk is full")
+        (!only_reads && has(Kind::DiskFull)).then_some("the disk is full")
     }
 
     /// Redis is restarted, and forgets its last second.
@@ -226,7 +220,7 @@ impl World {
             self.reached("a server forgot what it had acknowledged");
         }
         // As long as it takes, so that no claim behind it is of the same millisecond as one before it.
-        self.stop(Server::Redis, RESTART);
+        self.trouble(Server::Redis, Kind::Outage, RESTART);
         let mut state = self.state.lock();
         state.forgot_at = Some(Instant::now());
         state.undone.extend(undone);
@@ -279,16 +273,16 @@ impl World {
 
     /// A recovery path or a race that was really taken.
     pub fn reached(&self, what: &'static str) {
-        *self.state.lock().reached.entry(what).or_default() += 1;
+        *self.state.lock().counts.reached.entry(what).or_default() += 1;
     }
 
     /// A process is about to die, with what it has under way.
     pub fn dies(&self, process: &Process, call: &'static str) {
         let has_work = self.queue.held_by(&process.name) + process.requests_under_way() > 0;
-        let mut state = self.state.lock();
-        *state.died_at.entry(call).or_default() += 1;
-        state.crashes.all += 1;
-        state.crashes.with_work += u64::from(has_work);
+        let counts = &mut self.state.lock().counts;
+        *counts.died_at.entry(call).or_default() += 1;
+        counts.crashes.all += 1;
+        counts.crashes.with_work += u64::from(has_work);
     }
 
     pub fn died(&self, process: &Process) {
@@ -372,15 +366,7 @@ impl World {
     }
 
     pub fn counts(&self) -> Counts {
-        let state = self.state.lock();
-        Counts {
-            simulated: self.began.elapsed(),
-            calls: state.calls,
-            crashes: state.crashes,
-            kinds: state.kinds,
-            reached: state.reached.clone(),
-            died_at: state.died_at.clone(),
-        }
+        Counts { simulated: self.began.elapsed(), ..self.state.lock().counts.clone() }
     }
 
     /// An append begins; until [`Self::appended`] others may read it without all but its first event.
@@ -390,7 +376,7 @@ impl World {
         }
         let length = self.runs.look(run_id, <[_]>::len);
         let mut state = self.state.lock();
-        let visible = length + usize::from(state.calls.is_multiple_of(2));
+        let visible = length + usize::from(state.counts.calls.is_multiple_of(2));
         // What somebody else has just written is read by whoever writes behind it.
         state.appending.insert(run_id.to_owned(), Appending { by: process.name.clone(), visible });
     }
@@ -435,11 +421,5 @@ impl World {
     /// The events of a run, as the store has them.
     pub fn events(&self, run_id: &str) -> Vec<Event> {
         self.runs.events(run_id)
-    }
-}
-
-impl std::fmt::Debug for World {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World").field("seed", &self.seed).finish_non_exhaustive()
     }
 }

@@ -6,6 +6,8 @@
 //! only to the internet (`outbound`). On loopback, with plain HTTP, the token service may be on loopback too.
 //! What logs us in is sent to the registry itself alone.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER,
@@ -233,8 +235,7 @@ impl<'a> Session<'a> {
             return Err(self.redirect(url, RedirectProblem::NotHttps));
         }
         let own = self.client.http.addresses(&self.base, Reach::Any).await.unwrap_or_default();
-        let is_private = own.iter().any(|address| !Reach::Public.allows(*address));
-        Ok(if is_private { Reach::Any } else { Reach::Public })
+        Ok(reach_of_redirects(&own))
     }
 
     /// Where a redirect leads.
@@ -395,6 +396,13 @@ fn is_redirect(status: StatusCode) -> bool {
 fn challenge_of(response: &Response<Body>) -> Option<Challenge> {
     let headers = response.headers().get_all(WWW_AUTHENTICATE);
     challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
+}
+
+/// How far a registry at these addresses may send us. One that has a public address as well is on the
+/// internet, whatever else its name is made to resolve to.
+fn reach_of_redirects(own: &[IpAddr]) -> Reach {
+    let is_private = !own.is_empty() && own.iter().all(|address| !Reach::Public.allows(*address));
+    if is_private { Reach::Any } else { Reach::Public }
 }
 
 fn is_loopback(url: &Url) -> bool {

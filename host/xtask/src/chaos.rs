@@ -31,6 +31,10 @@ pub(crate) struct Arguments {
     /// waits.
     #[arg(long)]
     waits: bool,
+    /// Another build of the tools comes to serve at every model call: a run under way goes on with the one
+    /// that it began with, whoever takes it up. An older version may not know how that is asked for.
+    #[arg(long, conflicts_with_all = ["beside", "beside_binary"])]
+    swaps: bool,
     /// Have an older version beside this one on the same queue, that of this revision: when one is killed the
     /// other ends the job.
     #[arg(long, value_name = "REVISION", conflicts_with = "beside_binary")]
@@ -64,6 +68,7 @@ pub(crate) fn print_table(repository: &Path, arguments: &Arguments) -> anyhow::R
         vec![format!("--kills={kills}"), format!("--seed={seed}"), format!("--store={store}")];
     handed_on.extend(arguments.only.map(|number| format!("--only={number}")));
     handed_on.extend(arguments.waits.then(|| "--waits=yes".to_owned()));
+    handed_on.extend(arguments.swaps.then(|| "--swaps=yes".to_owned()));
     if let Some(revision) = &arguments.beside {
         let binary = beside::build(repository, revision)?;
         handed_on.push(format!("--beside-binary={}", binary.display()));

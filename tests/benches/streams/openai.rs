@@ -50,7 +50,7 @@ const FRONTS: [Front; 4] = [
     Front {
         name: "/v1/chat/completions",
         request: requests::completion,
-        answer: Answer::Plain(r#""total_tokens":25}}"#),
+        answer: Answer::Plain(r#""reasoning_tokens":0}}}"#),
     },
     Front {
         name: "/api/agent, streamed",

@@ -15,6 +15,7 @@ use super::decider::COUNT;
 use super::place::{JobState, Recorded};
 use super::plan::{CallAt, PlannedKill, StepKind};
 use super::scene::{Seen, colour_of, returned_by};
+use super::swaps::of_one_version;
 
 /// Counts of one kill, or of many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +47,10 @@ pub(crate) struct Tally {
     pub(crate) decided_twice: usize,
     /// Journals that broke a rule of [`invariants`], by what they held at the very end.
     pub(crate) unsound: usize,
+    /// Streams that were read on behind the death of the process that they had come from.
+    pub(crate) resumed: usize,
+    /// Streams that were not the journal of their run, each event once, with its end.
+    pub(crate) broken_streams: usize,
     /// Such calls of which the model was told that nobody knows whether they had an effect. Allowed if they
     /// had been begun.
     pub(crate) unknown: usize,
@@ -64,6 +69,8 @@ impl Tally {
         self.acted_twice += other.acted_twice;
         self.decided_twice += other.decided_twice;
         self.unsound += other.unsound;
+        self.resumed += other.resumed;
+        self.broken_streams += other.broken_streams;
         self.unknown += other.unknown;
     }
 
@@ -123,7 +130,7 @@ impl Tally {
     /// How often a promise was broken.
     pub(crate) fn broken(&self) -> usize {
         let ends = self.lost + self.ended_twice + self.wrong + self.other_runs + self.unsound;
-        ends + self.paid_twice + self.repeated + self.acted_twice + self.decided_twice
+        ends + self.broken_streams + self.paid_twice + self.repeated + self.acted_twice + self.decided_twice
     }
 }
 
@@ -227,17 +234,18 @@ pub(super) fn judge_journals<'a>(
 ) -> Result<(), String> {
     let said = |broken: Broken| broken.to_string();
     let parent = events_of(journal)?;
-    invariants::journal(&parent).map_err(said)?;
+    invariants::journal(&parent).and_then(|()| of_one_version(&parent)).map_err(said)?;
     for child in children {
         let child = events_of(child)?;
         invariants::journal(&child)
+            .and_then(|()| of_one_version(&child))
             .and_then(|()| invariants::child(&parent, &child, JobStatus::Completed))
             .map_err(said)?;
     }
     Ok(())
 }
 
-fn events_of(journal: &[Value]) -> Result<Vec<Event>, String> {
+pub(super) fn events_of(journal: &[Value]) -> Result<Vec<Event>, String> {
     let read = |event: &Value| {
         serde_json::from_value::<Event>(event.clone()).map_err(|error| format!("{error}: {event}"))
     };
@@ -272,6 +280,7 @@ mod tests {
             moment: Moment::Asked,
             delay: Duration::ZERO,
             waits: false,
+            swaps: false,
         }
     }
 

@@ -6,14 +6,16 @@ use std::time::Duration;
 use acceptance::{Service, Signal, Token, User, within};
 use futures::future::join;
 use serde_json::Value;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::decider::{Decider, Taken};
-use super::judge::{Evidence, Tally, has_completed, judge, judge_journals, later_losses};
+use super::judge::{Evidence, Tally, events_of, has_completed, judge, judge_journals, later_losses};
 use super::place::{JobState, Place, Recorded};
 use super::plan::{Moment, PlannedKill, Versions};
+use super::reader::Reader;
 use super::scene::Scene;
 use super::stores::{Journals, Opened, Stores};
+use super::swaps::swap_on;
 
 /// How long a job may take from the kill to its end before it counts as lost. Ten times what is promised.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -27,7 +29,7 @@ pub(crate) struct Hit {
     pub(crate) kill: PlannedKill,
     pub(crate) place: Place,
     pub(crate) tally: Tally,
-    /// Which rules journals broke, by the runs' ids.
+    /// Which rules journals broke, by the runs' ids, and what was wrong with the stream.
     pub(crate) unsound: Vec<String>,
     /// From the kill until something was asked on the job's behalf again, or until it had ended if nothing
     /// was to be asked. None for a job that was lost or had ended.
@@ -44,6 +46,7 @@ pub(super) struct Orphan {
     place: Place,
     runs: BTreeSet<String>,
     taken: Taken,
+    reader: Reader,
 }
 
 /// A job that was accepted, and its end as whoever submitted it has seen that.
@@ -58,6 +61,7 @@ pub(super) struct Submitted {
     place: Place,
     /// What is asked later is asked by the heir.
     begun: Instant,
+    reader: Reader,
     /// What was counted of it so far.
     tally: Tally,
     recovery: Option<Duration>,
@@ -71,15 +75,25 @@ pub(super) async fn strike(
     mut service: Service,
 ) -> Orphan {
     let user = format!("user-{}", kill.number);
-    let job = of_user(&service, &user).job_for(&kill.query()).await;
-    let mut taken = Taken::new();
-    let killed = {
+    let owner = of_user(&service, &user);
+    let job = owner.job_for(&kill.query()).await;
+    let (mut taken, mut reader) = (Taken::new(), Reader::of(&kill, &job));
+    let caller = service.caller();
+    let dying = async {
         let decider = Decider { service: &service, user: &user, number: kill.number };
-        reach(&kill, scene, &decider, &mut taken).await
+        let killed = reach(&kill, scene, &decider, &mut taken).await;
+        service.ended().await;
+        scene.note_kill();
+        // By then the reader has what was on the way.
+        sleep(SETTLING).await;
+        killed
     };
-    service.ended().await;
-    scene.note_kill();
-    sleep(SETTLING).await;
+    let killed = tokio::select! {
+        killed = dying => killed,
+        never = reader.read_until_dropped(&owner) => match never {},
+        never = swap_on(scene, &caller, kill.number), if kill.swaps => match never {},
+    };
+    reader.note_death();
     let seen = scene.seen(kill.number).until(killed);
     let opened = if kill.versions == Versions::NewThenOld { Opened::ByAnother } else { Opened::ByNobody };
     let journals = stores.journals(&kill.query(), opened).await;
@@ -87,7 +101,7 @@ pub(super) async fn strike(
     let recorded = Recorded::read(stores.job(&job, opened).await, events).with_children(&journals.children);
     let place = Place::find(&kill, &recorded, &seen);
     let runs = journals.own.keys().cloned().collect();
-    Orphan { kill, user, job, killed, recorded, place, runs, taken }
+    Orphan { kill, user, job, killed, recorded, place, runs, taken, reader }
 }
 
 /// Kills the service when the moment that is aimed at has come, and a while has passed. Says when.
@@ -122,23 +136,25 @@ async fn reach(kill: &PlannedKill, scene: &Scene, decider: &Decider<'_>, taken: 
 /// Waits until a service has ended the job. What is asked from `begun` on is asked by whoever goes on with
 /// it.
 pub(super) async fn follow(orphan: Orphan, scene: &Scene, service: &Service, begun: Instant) -> Submitted {
-    let Orphan { kill, user, job, killed, recorded, place, mut runs, mut taken } = orphan;
-    let end = {
+    let Orphan { kill, user, job, killed, recorded, place, mut runs, mut taken, mut reader } = orphan;
+    let (end, ended) = {
         let decider = Decider { service, user: &user, number: kill.number };
         let owner = of_user(service, &user);
+        let ending = async { (end_of(&owner, &job).await, Instant::now()) };
+        let reading = timeout(PATIENCE, reader.read(&owner));
         tokio::select! {
-            end = end_of(&owner, &job) => end,
+            (end, _is_read) = join(ending, reading) => end,
             () = decider.decide_all(&mut taken), if kill.waits => unreachable!("it decides on and on"),
+            never = swap_on(scene, service, kill.number), if kill.swaps => match never {},
         }
     };
-    let ended = Instant::now();
     let decided_twice = taken.values().map(|times| times.saturating_sub(1)).sum();
     let resumed = scene.seen(kill.number).first_after(begun).unwrap_or(ended);
     let is_recovery = end.as_ref().is_some_and(has_completed) && recorded.job != JobState::Ended;
     let recovery = is_recovery.then(|| resumed.duration_since(killed));
     runs.extend(end.as_ref().and_then(run_of));
     let tally = Tally { decided_twice, ..Tally::default() };
-    Submitted { user, job, end, runs, kill, recorded, place, begun, tally, recovery }
+    Submitted { user, job, end, runs, kill, recorded, place, begun, reader, tally, recovery }
 }
 
 /// Looks at all jobs once more at the very end, when nothing can happen to any of them any more, and judges
@@ -150,11 +166,13 @@ pub(super) async fn settle(
     stores: &Stores,
 ) -> Vec<Hit> {
     for one in &mut submitted {
-        let again = of_user(&service, &one.user).job(&one.job).await;
+        let owner = of_user(&service, &one.user);
+        let again = owner.job(&one.job).await;
         if let Some(end) = &one.end {
             let again = again.json();
             one.tally.ended_twice += usize::from(!is_same_end(end, &again, one.kill.versions));
             one.runs.extend(run_of(&again));
+            let _is_read = timeout(PATIENCE, one.reader.look_back(&owner)).await;
         }
     }
     service.stop().await;
@@ -167,7 +185,8 @@ pub(super) async fn settle(
 
 /// Judges a job by its end, its journals and records, and all that was asked on its behalf.
 async fn judged(submitted: Submitted, scene: &Scene, stores: &Stores) -> Hit {
-    let Submitted { job, end, mut runs, kill, recorded, place, begun, mut tally, recovery, .. } = submitted;
+    let Submitted { job, end, mut runs, kill, recorded, place, begun, reader, mut tally, recovery, .. } =
+        submitted;
     let Journals { own, children } = stores.journals(&kill.query(), Opened::ByNobody).await;
     let mut unsound = Vec::new();
     for (run, journal) in &own {
@@ -187,6 +206,11 @@ async fn judged(submitted: Submitted, scene: &Scene, stores: &Stores) -> Hit {
         end: end.as_ref(),
     }));
     tally.unsound = unsound.len();
+    tally.resumed = usize::from(reader.is_resumed);
+    if let (Some(_), Err(broken)) = (&end, events_of(events).and_then(|journal| reader.judge(&journal))) {
+        tally.broken_streams = 1;
+        unsound.push(format!("the stream of the job {job}: {broken}"));
+    }
     let records = stores.records(&job).await;
     let ends = stores.ends_announced(&job).max(records.len()).max(own.len());
     runs.extend(own.into_keys().chain(records));

@@ -4,7 +4,8 @@
 //! - `plan.rs`: the kills of an order, from its seed alone.
 //! - `scene.rs`: the model and the server of the tools, which count what is asked of them.
 //! - `lane.rs`: makes kills one after the other on stores of its own (`stores.rs`); `kill.rs`: one of them.
-//! - `decider.rs`: decides about what jobs wait for (`--waits`).
+//! - `reader.rs`: follows the stream of a job over the death; `decider.rs`: decides about what jobs wait for
+//!   (`--waits`); `swaps.rs`: swaps the tools (`--swaps`).
 //! - `beside.rs`: the same where the process that is killed and the one that goes on are of different
 //!   versions.
 //! - `place.rs`: where a kill has hit, from what queue and journal held when the worker was dead.
@@ -19,9 +20,13 @@ mod kill;
 mod lane;
 mod place;
 mod plan;
+mod reader;
 mod report;
 mod scene;
 mod stores;
+mod swaps;
+
+use std::sync::atomic::Ordering;
 
 use futures::future::join_all;
 
@@ -54,5 +59,5 @@ pub(crate) async fn make(kills: Vec<PlannedKill>, old: Option<&OldBinary>, tell:
         hits = join_all(hits) => hits,
         never = scene.tell_progress(tell) => match never {},
     };
-    Report::new(hits.into_iter().flatten().collect())
+    Report::new(hits.into_iter().flatten().collect(), scene.swaps.load(Ordering::Relaxed))
 }

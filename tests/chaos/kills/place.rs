@@ -273,6 +273,7 @@ mod tests {
             moment: Moment::Asked,
             delay: std::time::Duration::ZERO,
             waits: false,
+            swaps: false,
         }
     }
 

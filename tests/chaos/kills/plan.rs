@@ -116,6 +116,8 @@ pub(crate) struct PlannedKill {
     pub(crate) delay: Duration,
     /// Whether every call has to be approved.
     pub(crate) waits: bool,
+    /// Whether the tools are swapped meanwhile.
+    pub(crate) swaps: bool,
 }
 
 /// How many kills, of what and by which chance.
@@ -129,6 +131,8 @@ pub(crate) struct Order {
     pub(crate) versions: Vec<Versions>,
     /// Whether every call has to be approved.
     pub(crate) waits: bool,
+    /// Whether the tools are swapped meanwhile, which changes nothing about what is planned.
+    pub(crate) swaps: bool,
 }
 
 type Aim = (StepKind, Moment, Heir);
@@ -147,7 +151,8 @@ pub(crate) fn plan(order: &Order) -> Vec<PlannedKill> {
                 *deck = shuffled(every_aim(versions.heirs(&order.heirs), order.waits), &mut random);
             }
             let aim = deck.pop().expect("a deck that was dealt anew");
-            PlannedKill { waits: order.waits, ..planned(number, store, versions, aim, &mut random) }
+            let Order { waits, swaps, .. } = *order;
+            PlannedKill { waits, swaps, ..planned(number, store, versions, aim, &mut random) }
         })
         .collect()
 }
@@ -194,7 +199,7 @@ fn planned(
     }
     steps.push(StepKind::Answer);
     let delay = Duration::from_micros(random.below(most_delay(moment)));
-    PlannedKill { number, store, heir, versions, steps, target, moment, delay, waits: false }
+    PlannedKill { number, store, heir, versions, steps, target, moment, delay, waits: false, swaps: false }
 }
 
 /// In microseconds. Longer than the step takes, so that its end and what is written behind it are met as
@@ -322,6 +327,7 @@ mod tests {
             heirs,
             versions: vec![Versions::Same],
             waits: true,
+            swaps: false,
         }
     }
 
@@ -331,6 +337,10 @@ mod tests {
         assert_eq!(first, plan(&order(200, 7)));
         assert_ne!(first, plan(&order(200, 8)));
         assert_eq!(first[..50], plan(&order(50, 7)), "more kills begin with the same ones");
+        let swapped = plan(&Order { swaps: true, ..order(200, 7) });
+        assert!(
+            first.iter().zip(swapped).all(|(kill, other)| *kill == PlannedKill { swaps: false, ..other })
+        );
     }
 
     #[test]

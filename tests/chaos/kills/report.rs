@@ -13,6 +13,8 @@ use super::plan::{Heir, StoreKind, Versions};
 #[derive(Debug)]
 pub(crate) struct Report {
     hits: Vec<Hit>,
+    /// How often another build of the tools came to serve.
+    pub(crate) swaps: usize,
 }
 
 /// What came of those that stand in one row.
@@ -33,15 +35,15 @@ enum Group {
 }
 
 const HEADING: &str = "\
-| store | VARIES | kills | of these | lost | ended twice | wrong | other run | unsound journal | model asked again (allowed) | paid twice \
-| call repeated (allowed) | repeated though recorded | acted twice | decided twice | told unknown (allowed) | after a restart | by another |
-|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+| store | VARIES | kills | of these | lost | ended twice | wrong | other run | unsound journal | stream broken | model asked again (allowed) | paid twice \
+| call repeated (allowed) | repeated though recorded | acted twice | decided twice | told unknown (allowed) | stream resumed (allowed) | after a restart | by another |
+|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
 impl Report {
-    pub(super) fn new(mut hits: Vec<Hit>) -> Self {
+    pub(super) fn new(mut hits: Vec<Hit>, swaps: usize) -> Self {
         hits.sort_by_key(|hit| hit.kill.number);
-        Self { hits }
+        Self { hits, swaps }
     }
 
     /// How many kills were made.
@@ -135,6 +137,8 @@ impl Row {
             wrong,
             other_runs,
             unsound,
+            resumed,
+            broken_streams,
             asked_again,
             paid_twice,
             called_again,
@@ -146,8 +150,9 @@ impl Row {
         // Writing to a string cannot fail.
         let _ = writeln!(
             table,
-            "| {store} | {group} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {other_runs} | {unsound} | {asked_again} | \
-             {paid_twice} | {called_again} | {repeated} | {acted_twice} | {decided_twice} | {unknown} | {restarted} | {other} |"
+            "| {store} | {group} | {kills} | {boundaries} | {lost} | {ended_twice} | {wrong} | {other_runs} | {unsound} | {broken_streams} | \
+             {asked_again} | {paid_twice} | {called_again} | {repeated} | {acted_twice} | {decided_twice} | {unknown} | {resumed} | \
+             {restarted} | {other} |"
         );
     }
 }

@@ -41,14 +41,21 @@ pub(super) struct Seen {
 
 type SeenOfAll = BTreeMap<usize, Seen>;
 
+/// How many builds of the tools serve in turn where they are swapped.
+const BUILDS: u32 = 3;
+
 /// The model and the server, for all jobs of a plan.
 pub(super) struct Scene {
     model: Model,
     /// The components with the tools, each with its lines of the policy.
     components: Vec<(Component, String)>,
+    /// Builds of the component that acts: where tools are swapped there are several, which behave alike.
+    pub(super) builds: Vec<Component>,
     seen: Arc<watch::Sender<SeenOfAll>>,
     /// How many kills were made.
     made: AtomicUsize,
+    /// How often another build came to serve.
+    pub(super) swaps: AtomicUsize,
     _running: [Task<()>; 2],
 }
 
@@ -147,13 +154,19 @@ impl Scene {
              private = true\n",
             address.port()
         );
-        let mut components = vec![(Component::misbehaving("acts-outside"), grants)];
+        let acts = Component::misbehaving("acts-outside");
+        let builds = if plan.iter().any(|kill| kill.swaps) { BUILDS } else { 1 };
+        let others: Vec<_> = (1..builds).map(|number| acts.clone().revision(number)).collect();
+        let of_others: String = others.iter().map(|build| build.lines(&grants)).collect();
+        let builds = [vec![acts.clone()], others].concat();
+        let mut components = vec![(acts, grants + &of_others)];
         if plan.iter().any(|kill| kill.waits) {
             let scripts = "toolbox = true\nlimits = { timeout-ms = 20000 }".to_owned();
             components.push((Component::granted("code-eval"), scripts));
             components.push((Component::misbehaving("asks"), "ask = true".to_owned()));
         }
-        Self { model, components, seen, made: AtomicUsize::new(0), _running: [serving, replying] }
+        let [made, swaps] = [const { AtomicUsize::new(0) }; 2];
+        Self { model, components, builds, seen, made, swaps, _running: [serving, replying] }
     }
 
     pub(super) fn note_kill(&self) {
@@ -194,6 +207,15 @@ impl Scene {
     /// What was asked on behalf of a job so far.
     pub(super) fn seen(&self, job: usize) -> Seen {
         self.seen.borrow().get(&job).cloned().unwrap_or_default()
+    }
+
+    /// Waits until the model was asked more often than that on behalf of a job, and says how often.
+    pub(super) async fn asked_more_than(&self, times: usize, job: usize) -> usize {
+        let asked = |seen: &SeenOfAll| seen.get(&job).map_or(0, |seen| seen.model.len());
+        let mut seen = self.seen.subscribe();
+        let more = seen.wait_for(|seen| asked(seen) > times).await;
+        let more = more.expect("the scene holds the sender");
+        asked(&more)
     }
 
     /// Waits until the moment has come that a kill is aimed at.

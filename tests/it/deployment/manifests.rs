@@ -128,11 +128,48 @@ async fn the_probes_ask_what_the_service_answers() {
     model.always(|_| acceptance::says("hello"));
     let service = Service::variant_b().model(&model).start().await;
     let container = manifest("Deployment")["spec"]["template"]["spec"]["containers"][0].take();
+    let starts = &container["startupProbe"];
+    let patience = starts["periodSeconds"].as_u64().unwrap() * starts["failureThreshold"].as_u64().unwrap();
+    assert!(patience >= 600, "a migration would be killed after {patience} s");
     for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
         let asked = &container[probe]["httpGet"];
         assert_eq!(asked["port"], container["ports"][0]["name"], "{probe}");
         let answer = service.get(string(&asked["path"])).await;
         assert_eq!(answer.status, 200, "{probe}: {answer}");
+    }
+}
+
+/// A kubelet makes the volume as root's, and folders of others are refused: the service makes one in there.
+#[test]
+fn compiled_tools_are_kept_in_a_folder_of_the_services_own() {
+    let container = manifest("Deployment")["spec"]["template"]["spec"]["containers"][0].take();
+    let of = |key: &str, name: &str| list(&container[key]).iter().find(|one| one["name"] == name).unwrap();
+    let volume = Path::new(string(&of("volumeMounts", "cache")["mountPath"]));
+    let folder = Path::new(string(&of("env", "TOOLS_CACHE_DIR")["value"]));
+    assert!(folder.starts_with(volume) && folder != volume, "{}", folder.display());
+}
+
+/// What the example of the configuration names within the cluster, be it in a comment.
+#[test]
+fn the_network_policy_lets_the_service_reach_what_its_configuration_names() {
+    let policy = manifest("NetworkPolicy");
+    let mut allowed = Vec::new();
+    for rule in list(&policy["spec"]["egress"]) {
+        for port in list(&rule["ports"]) {
+            let name =
+                |to: &Value| to["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"].clone();
+            allowed.extend(list(&rule["to"]).iter().map(|to| (name(to), port["port"].clone())));
+        }
+    }
+    let config = text(Path::new(KUBERNETES).join("config.example.yaml"));
+    let urls: Vec<_> = config.lines().filter_map(|line| Some(line.split_once("://")?.1)).collect();
+    assert_eq!(urls.len(), 3, "{urls:?}");
+    for url in urls {
+        let address = url.rsplit('@').next().unwrap().split('/').next().unwrap();
+        let (name, port) = address.rsplit_once(':').unwrap();
+        let (_, namespace) = name.split_once('.').unwrap();
+        let wanted = (Value::from(namespace), Value::from(port.parse::<u64>().unwrap()));
+        assert!(allowed.contains(&wanted), "{address} is not among {allowed:?}");
     }
 }
 

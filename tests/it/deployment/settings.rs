@@ -89,6 +89,17 @@ fn every_variable_that_the_texts_name_is_a_setting() {
     }
 }
 
+/// Otherwise all callers have the proxy's address, and share one rate window. No caller of another machine
+/// gets past it with a header of its own.
+#[test]
+fn each_believes_the_proxy_that_stands_before_it() {
+    for (way, variables) in ways() {
+        assert_eq!(variables.get("TRUST_PROXY").map(String::as_str), Some("1"), "{way}");
+    }
+    let ports = yaml("compose.yaml").remove(0)["services"]["agent-host"]["ports"].take();
+    assert!(list(&ports).iter().all(|port| string(port).starts_with("127.0.0.1:")), "{ports}");
+}
+
 #[tokio::test]
 async fn a_service_starts_with_the_values_of_each() {
     // Where things are is another matter on this machine.

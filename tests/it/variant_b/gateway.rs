@@ -3,6 +3,9 @@
 //! host/docs/interface/decisions-http.md#gateway-and-serverless). What is forwarded, and what comes of it, is
 //! tested in `host/http-edge` and `host/model-client`.
 
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
 use acceptance::{Model, Service, Token};
 use serde_json::json;
 
@@ -16,4 +19,18 @@ async fn another_service_of_ours_can_be_the_cluster() {
     let service = Service::variant_b().model(&near).env("AGENT_CLUSTER_URL", address).start().await;
     let answer = service.user(Token::of("u")).gateway(json!({ "query": "hi", "priority": "high" })).await;
     assert_eq!((answer.status, &answer.json()["output"]), (200, &json!("from afar")), "{answer}");
+}
+
+/// Its connections are made, and nobody reads from them.
+#[tokio::test]
+async fn a_cluster_that_does_not_answer_is_waited_for_as_long_as_an_agent_may_take() {
+    let (model, mute) = (Model::openai().await, TcpListener::bind("127.0.0.1:0").unwrap());
+    let address = format!("http://{}/api/agent", mute.local_addr().unwrap());
+    let service = Service::variant_b().model(&model).env("AGENT_CLUSTER_URL", address);
+    let service = service.env("AGENT_TIMEOUT_MS", "500").start().await;
+    let began = Instant::now();
+    let answer = service.user(Token::of("u")).gateway(json!({ "query": "hi", "priority": "high" })).await;
+    assert_eq!(answer.status, 503, "{answer}");
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(15), "{took:?}");
 }

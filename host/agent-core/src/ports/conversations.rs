@@ -117,3 +117,18 @@ pub enum Deletion {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the store of conversations failed: {0}")]
 pub struct ConversationError(pub String);
+
+/// What is said of a conversation whose turns are no turns to this program.
+const UNREADABLE: &str = "a conversation cannot be read by this program";
+
+impl ConversationError {
+    /// The error of a conversation that is damaged, or that a newer program wrote.
+    pub fn unreadable() -> Self {
+        Self(UNREADABLE.to_owned())
+    }
+
+    /// Whether the store has answered and what it has cannot be read: then asking again does not help.
+    pub fn is_unreadable(&self) -> bool {
+        self.0 == UNREADABLE
+    }
+}

@@ -87,6 +87,12 @@ pub enum JournalError {
         /// What the store says.
         detail: String,
     },
+    /// An event cannot be read, or could not be if it were written. Trying again does not help.
+    #[error("the run journal is damaged: {detail}")]
+    Damaged {
+        /// Which event it is, and where; nothing of what was said in the run.
+        detail: String,
+    },
     /// The event with that number is already there, because two workers drive one run; or the one before it
     /// is missing, because the store has lost it. Either way the run goes on behind what its journal has.
     #[error("event {sequence} of run {run_id} does not follow what its journal has")]

@@ -25,6 +25,11 @@ pub const JOB: &str = "invoke";
 /// How often a job is tried before it counts as failed.
 pub const ATTEMPTS: u32 = 3;
 
+/// How many workers may die of one run of a job before that fails, and twice as many of one that is to be
+/// cancelled. One that kills its process, while its journal is read for instance, would otherwise do so for
+/// ever; jobs that are merely unlucky, on a machine that keeps being restarted, are not meant.
+pub const MOST_LOSSES: u32 = 20;
+
 /// How long a job waits after its first failed attempt; each further one doubles it. Both waits together are
 /// longer than the 5 s that a provider may be away without a job being lost, however quickly its attempts
 /// fail.
@@ -194,6 +199,13 @@ pub struct Claim {
     pub notes: Arc<BTreeMap<&'static str, String>>,
 }
 
+impl Claim {
+    /// Whether as many workers died of the run as may: [`MOST_LOSSES`].
+    pub fn has_killed_enough(&self) -> bool {
+        self.earlier.lost >= MOST_LOSSES * (1 + u32::from(self.cancel_asked))
+    }
+}
+
 /// What a queue knows of the claims of a job before one. The default is that it knows nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EarlierClaims {
@@ -206,7 +218,7 @@ pub struct EarlierClaims {
 }
 
 impl AttemptEnd {
-    /// The worker goes away, or its stores did: anybody may claim the job.
+    /// The worker goes away: anybody may claim the job.
     pub const HANDED_BACK: Self = Self::HandedBack { delay: Duration::ZERO };
 
     /// Whether the job is left for a later attempt, although nothing went wrong.

@@ -1,6 +1,6 @@
 //! The outbox of webhooks, and what sends them.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use boxed_async::boxed_async;
 
@@ -24,7 +24,8 @@ pub trait WebhookOutbox: Send + Sync {
     async fn put(&self, webhook: &NewWebhook<'_>) -> WebhookResult;
 
     /// Claims webhooks that are due, within `bounds`, those first that have been due for longest, under a
-    /// [lease](super::lease) that is not renewed: it is longer than any delivery.
+    /// [lease](super::lease) that is not renewed: it is longer than any delivery. `owner` is new for every
+    /// call: it proves the claim.
     async fn claim(&self, owner: &str, lease: Duration, bounds: ClaimBounds) -> WebhookResult<Vec<Webhook>>;
 
     /// Writes what became of a claimed webhook, and when it is due again: never if `next` is absent. False
@@ -38,10 +39,11 @@ pub trait WebhookOutbox: Send + Sync {
     /// attempts before it. False when it was neither.
     async fn replay(&self, job_id: &str) -> WebhookResult<bool>;
 
-    /// Makes the webhook of a job that is retried [`WebhookState::Waiting`] and due in `within`, with all its
-    /// attempts before it, whatever it was, as if it were submitted now. Whoever has claimed it loses the
-    /// claim: that is about the end of the run before. False when the job has no webhook.
-    async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool>;
+    /// Makes the webhook of a job that is retried [`WebhookState::Waiting`] and due now, with all its attempts
+    /// before it, whatever it was, as if it were submitted now, or at `not_before` if that is later. Whoever
+    /// has claimed it loses the claim: that is about the end of the run before. False when the job has no
+    /// webhook.
+    async fn rearm(&self, job_id: &str, not_before: SystemTime) -> WebhookResult<bool>;
 }
 
 /// How many webhooks are claimed.

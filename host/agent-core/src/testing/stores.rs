@@ -1,7 +1,7 @@
 //! Stores that keep everything in memory, and fail on demand.
 
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -67,6 +67,7 @@ pub struct TestRuns {
     /// Breaks it.
     pub switch: Switch,
     journals: Mutex<HashMap<String, Vec<(Epoch, Event)>>>,
+    damaged: Mutex<HashSet<String>>,
     records: Mutex<HashMap<String, RunRecord>>,
 }
 
@@ -97,15 +98,26 @@ impl TestRuns {
         self.journals.lock().len()
     }
 
+    /// From now on the journal of a run can neither be read nor go on.
+    pub fn damage(&self, run_id: &str) {
+        self.damaged.lock().insert(run_id.to_owned());
+    }
+
     async fn check(&self) -> JournalResult {
         self.switch.check().await.map_err(|detail| JournalError::Store { detail })
+    }
+
+    async fn check_journal(&self, run_id: &str) -> JournalResult {
+        self.check().await?;
+        let is_damaged = self.damaged.lock().contains(run_id);
+        if is_damaged { Err(JournalError::Damaged { detail: format!("of {run_id}") }) } else { Ok(()) }
     }
 }
 
 #[boxed_async]
 impl Journal for TestRuns {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
-        self.check().await?;
+        self.check_journal(run_id).await?;
         let mut journals = self.journals.lock();
         let journal = journals.entry(run_id.to_owned()).or_default();
         let is_fenced = journal.last().is_some_and(|(highest, _)| *highest > epoch);
@@ -121,7 +133,7 @@ impl Journal for TestRuns {
     }
 
     async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
-        self.check().await?;
+        self.check_journal(run_id).await?;
         let kept = |(_, event): &(Epoch, Event)| event.clone();
         Ok(self.look(run_id, |events| events.iter().skip(index(from)).map(kept).collect()))
     }

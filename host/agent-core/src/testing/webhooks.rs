@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use boxed_async::boxed_async;
 use parking_lot::Mutex;
@@ -140,14 +140,14 @@ impl WebhookOutbox for TestOutbox {
         Ok(true)
     }
 
-    async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool> {
+    async fn rearm(&self, job_id: &str, not_before: SystemTime) -> WebhookResult<bool> {
         let _turn = self.turn.lock().await;
         self.check()?;
         let mut all = self.kept.lock();
         let Some(kept) = all.get_mut(job_id) else { return Ok(false) };
         (kept.webhook.state, kept.webhook.tries) = (WebhookState::Waiting, 0);
-        kept.webhook.created_at = store_clock();
-        (kept.due, kept.lease) = (Some(Instant::now() + within), Lease::default());
+        kept.webhook.created_at = store_clock().max(not_before);
+        (kept.due, kept.lease) = (Some(Instant::now()), Lease::default());
         Ok(true)
     }
 }

@@ -9,6 +9,7 @@
 //! no difference.
 
 use bytes::Bytes;
+use json_schema::PRIVATE_NAMES;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Number;
@@ -21,9 +22,6 @@ const MOST_LEVELS: u32 = 64;
 
 /// Longest number that is written: a fraction of 17 digits with sign and exponent.
 const LONGEST_NUMBER: usize = 32;
-
-/// What serde_json calls values that it does not read as what they look like.
-const PRIVATE_NAMES: &[u8] = b"$serde_json::private::";
 
 /// The JSON of a completed result that is for everybody, in its canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +147,7 @@ impl<'a> Scanner<'a> {
         loop {
             let name = self.string()?;
             if name.contains(&b'\\')
-                || name.starts_with(PRIVATE_NAMES)
+                || name.starts_with(PRIVATE_NAMES.as_bytes())
                 || last.is_some_and(|last| last >= name)
             {
                 return None;

@@ -1,6 +1,6 @@
 //! What is said in a run: messages and the tool calls in them.
 
-use json_schema::MemoryBudget;
+use json_schema::{MemoryBudget, PRIVATE_NAMES};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -70,18 +70,17 @@ impl ToolCall {
         // Some providers write nothing at all for a tool without parameters.
         let text = if arguments.trim().is_empty() { "{}" } else { &arguments };
         let arguments = match memory.read(text.as_bytes()) {
-            Ok(object @ Value::Object(_)) if is_shallow(&object, MOST_LEVELS) => object,
+            Ok(object @ Value::Object(_)) if may_be_journaled(&object) => object,
             Ok(_) | Err(_) => Value::String(arguments),
         };
         Self { id, name, arguments }
     }
 
-    /// A call whose arguments were read already. Those that are nested too deeply are kept as text, as in
+    /// A call whose arguments were read already. Those that may not be journaled are kept as text, as in
     /// [`Self::from_text`].
     pub fn of_object(id: String, name: String, arguments: Map<String, Value>) -> Self {
         let object = Value::Object(arguments);
-        let arguments =
-            if is_shallow(&object, MOST_LEVELS) { object } else { Value::String(object.to_string()) };
+        let arguments = if may_be_journaled(&object) { object } else { Value::String(object.to_string()) };
         Self { id, name, arguments }
     }
 
@@ -122,11 +121,20 @@ impl Serialize for Canonical<'_> {
 /// transcript or a journal has to be readable as well.
 const MOST_LEVELS: u32 = 100;
 
-fn is_shallow(value: &Value, levels: u32) -> bool {
+/// Whether a value may stand in a journal, which is read again: it is nested in at most 100 levels and has
+/// none of the [`PRIVATE_NAMES`].
+pub fn may_be_journaled(value: &Value) -> bool {
+    is_readable(value, MOST_LEVELS)
+}
+
+fn is_readable(value: &Value, levels: u32) -> bool {
     let Some(below) = levels.checked_sub(1) else { return false };
     match value {
-        Value::Array(parts) => parts.iter().all(|part| is_shallow(part, below)),
-        Value::Object(members) => members.values().all(|part| is_shallow(part, below)),
+        Value::Array(parts) => parts.iter().all(|part| is_readable(part, below)),
+        Value::Object(members) => {
+            let mut members = members.iter();
+            members.all(|(name, part)| !name.starts_with(PRIVATE_NAMES) && is_readable(part, below))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
@@ -151,6 +159,11 @@ mod tests {
         let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
         assert!(arguments(&nested(98)).is_object());
         assert!(arguments(&nested(110)).is_string(), "deeper than a journal could be read");
+        let private = r#"{"a":1,"$serde_json::private::RawValue":0}"#;
+        assert!(arguments(private).is_string(), "a journal could not be read");
+        let object = json!({ "a": { "$serde_json::private::RawValue": "[1]" } });
+        let Value::Object(object) = object else { panic!() };
+        assert!(ToolCall::of_object("1".into(), "t".into(), object).arguments.is_string());
         let dense = format!(r#"{{"a":[{}0]}}"#, r#"{"":0},"#.repeat(1 << 20));
         assert!(arguments(&dense).is_string(), "its values would take a gigabyte");
     }

@@ -45,7 +45,7 @@ pub use image::{
 pub use job::{
     CancelOutcome, Depth, Job, JobData, JobOptions, JobPage, JobQuery, JobStatus, ParkedRun, RetryOutcome,
 };
-pub use message::{Message, ToolCall};
+pub use message::{Message, ToolCall, may_be_journaled};
 pub use principal::{Grants, Principal};
 pub use progress::{CallProgress, ToolProgress};
 pub use receipt::{Exchange, ReceiptDetail, ToolReceipt, ToolReturn, cut};

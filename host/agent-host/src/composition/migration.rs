@@ -9,7 +9,7 @@ use agent_core::backoff::Backoff;
 use agent_core::ports::{Probe, ProbeError};
 use backends::sql::{SetupError, SqlPool};
 use boxed_async::boxed_async;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How long to wait before another attempt, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -17,6 +17,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How long to wait after a refusal, which only an operator can mend.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a failure that stays the same is kept out of the log.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// What is known of the database's tables. Clones know the same.
 #[derive(Debug, Clone)]
@@ -44,6 +47,8 @@ impl Migrate for SqlPool {
 pub(crate) struct Migration {
     database: Arc<dyn Migrate>,
     schema: Schema,
+    /// The last failure that the log was told, and when.
+    warned: Mutex<Option<(Instant, SetupError)>>,
 }
 
 impl Schema {
@@ -52,7 +57,7 @@ impl Schema {
         Self { prepared: Arc::new(AtomicBool::new(prepared)), refused: Arc::default() }
     }
 
-    /// The database's check, which fails as well while its tables cannot be used.
+    /// The database's check, which fails as well until its tables are there and while they cannot be used.
     pub(crate) fn checked(&self, database: Arc<dyn Probe>) -> Arc<dyn Probe> {
         Arc::new(Usable { database, schema: self.clone() })
     }
@@ -60,7 +65,7 @@ impl Schema {
 
 impl Migration {
     pub(crate) fn new(database: Arc<dyn Migrate>, schema: Schema) -> Self {
-        Self { database, schema }
+        Self { database, schema, warned: Mutex::default() }
     }
 
     /// Tries once. A database that is down may come back, so that is left to [`Self::keep_trying`], which has
@@ -69,7 +74,7 @@ impl Migration {
         match self.attempt().await {
             Ok(()) => Ok(None),
             Err(error @ SetupError::Store { .. }) => {
-                tracing::warn!(%error, "the service is not ready before the database is");
+                self.warn(error);
                 Ok(Some(self))
             }
             Err(error @ (SetupError::Newer { .. } | SetupError::Foreign { .. })) => Err(error),
@@ -89,7 +94,7 @@ impl Migration {
                     return;
                 }
                 Err(error @ SetupError::Store { .. }) => {
-                    tracing::debug!(%error, "the database is not prepared yet");
+                    self.warn(error);
                     pause = backoff.next();
                 }
                 Err(error) => {
@@ -105,6 +110,18 @@ impl Migration {
         *self.schema.refused.lock() = None;
         self.schema.prepared.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Says so at once when it is another reason than before, and else once in [`QUIET`]: a role that may make
+    /// no tables stays without them until an operator reads of it. True when it was said.
+    fn warn(&self, error: SetupError) -> bool {
+        let mut warned = self.warned.lock();
+        if warned.as_ref().is_some_and(|(when, before)| *before == error && when.elapsed() < QUIET) {
+            return false;
+        }
+        tracing::warn!(%error, "the service is not ready before the database is");
+        *warned = Some((Instant::now(), error));
+        true
     }
 
     /// Says so once, and again only when it is another reason.
@@ -137,7 +154,12 @@ impl Probe for Usable {
         if let Some(error) = &*self.schema.refused.lock() {
             return Err(ProbeError(error.to_string()));
         }
-        self.database.check().await
+        let latency = self.database.check().await?;
+        if self.schema.prepared.load(Ordering::Acquire) {
+            Ok(latency)
+        } else {
+            Err(ProbeError("the database is not prepared yet".into()))
+        }
     }
 }
 
@@ -174,7 +196,7 @@ mod tests {
         let (migration, schema) = migration([down(), down(), newer.clone(), newer.clone(), down()]);
         let probe = schema.checked(Arc::new(InProcess));
         let migration = migration.begin().await.unwrap().expect("it may come back");
-        assert_eq!(probe.check().await, Ok(None));
+        assert_eq!(probe.check().await, Err(ProbeError("the database is not prepared yet".into())));
         let watching = async {
             sleep(FIRST_PAUSE * 2 + LONGEST_PAUSE).await;
             assert_eq!(probe.check().await, Err(ProbeError(newer.to_string())));
@@ -183,6 +205,19 @@ mod tests {
         tokio::join!(migration.keep_trying(), watching);
         assert_eq!(probe.check().await, Ok(None));
         assert!(schema.prepared.load(Ordering::Acquire));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_that_stays_the_same_is_said_once_a_minute_and_another_one_at_once() {
+        let denied = || SetupError::Store { detail: "permission denied for schema public".into() };
+        let (migration, _schema) = migration([]);
+        assert!(migration.warn(down()));
+        assert!(!migration.warn(down()));
+        assert!(migration.warn(denied()));
+        tokio::time::advance(QUIET - Duration::from_secs(1)).await;
+        assert!(!migration.warn(denied()));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(migration.warn(denied()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -231,7 +231,7 @@ fn bulkheads(config: &config::Agent, metrics: &Metrics) -> Result<(SharedCircuit
 /// Who begins background tasks anew, and readiness that is denied until they run again.
 fn supervise(metrics: &Metrics, readiness: Readiness) -> (Supervisor, Readiness) {
     let restarts = metrics.service();
-    let supervisor = Supervisor::new(move |task| restarts.task_restarted(task));
+    let supervisor = Supervisor::new(move |task, count| restarts.task_restarted(task, count));
     let down = supervisor.clone();
     (supervisor, readiness.with_tasks(Arc::new(move || down.down())))
 }

@@ -27,7 +27,10 @@ pub(crate) fn sweeper(
     let mut queue: Option<Arc<dyn JobQueue>> = None;
     let sql = |pool: &SqlPool, kind| {
         let bounds = if kind == RetainedKind::Runs { config.runs } else { RetentionBounds::default() };
-        Arc::new(SqlRetention::new(pool.clone(), kind).with_bounds(bounds))
+        let jobs_elsewhere = matches!(key_value, Some(KeyValue::Redis(_)));
+        Arc::new(
+            SqlRetention::new(pool.clone(), kind).with_bounds(bounds).with_jobs_elsewhere(jobs_elsewhere),
+        )
     };
     let sql_leases = |pool: &SqlPool| Arc::new(SqlLeases::new(pool.clone()));
     // Jobs first: the run of a job stays until its job has ended.

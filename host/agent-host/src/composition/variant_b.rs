@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use agent_core::ports::{Cluster, Probe, ResultCache, RunStore, StoreFindings, ToolAdmin};
 use backends::sql::{SqlKeyValues, SqlPool};
 use http_edge::Tokens;
-use model_client::{CLUSTER_TIMEOUT, HttpCluster};
+use model_client::HttpCluster;
 use run_service::direct_calls::{DirectCalls, WaitingCalls};
 use run_service::jobs::{Jobs, Worker};
 use run_service::waits::Waits;
@@ -122,8 +122,9 @@ fn direct_calls(parts: &SharedDeps<'_>, waiting: Option<WaitingCalls>) -> Direct
     }
 }
 
+/// An agent of the cluster may take as long as one here.
 fn connect_cluster(config: &config::Agent) -> Result<Option<Arc<dyn Cluster>>, WireError> {
     let Some(url) = &config.cluster_url else { return Ok(None) };
-    let cluster = HttpCluster::new(url.as_url().clone(), CLUSTER_TIMEOUT).map_err(WireError::Cluster)?;
+    let cluster = HttpCluster::new(url.as_url().clone(), config.timeout).map_err(WireError::Cluster)?;
     Ok(Some(Arc::new(cluster)))
 }

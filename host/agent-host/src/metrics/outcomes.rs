@@ -23,7 +23,7 @@ const DROPPED: Outcome = (CANCELLED, "dropped");
 const PARKED: Outcome = ("parked", "waits");
 
 /// Outcomes without a stop reason.
-const OTHERS: [Outcome; 20] = [
+const OTHERS: [Outcome; 22] = [
     (CANCELLED, "requested"),
     DROPPED,
     (FAILED, "model_timeout"),
@@ -40,8 +40,10 @@ const OTHERS: [Outcome; 20] = [
     ("rejected", "busy"),
     ("rejected", "circuit_open"),
     ("rejected", "stopping"),
+    ("rejected", "tools_not_prepared"),
     ("rejected", "unknown_tools"),
     ("rejected", "over_limit"),
+    ("rejected", "conversation"),
     ("handed_back", "shutdown"),
     PARKED,
 ];

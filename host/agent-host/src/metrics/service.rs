@@ -109,9 +109,6 @@ impl ServiceMetrics {
         for kind in WindowKind::ALL {
             self.limited.with_label_values(&[kind.as_str()]);
         }
-        for task in SUPERVISED {
-            self.task_restarts.with_label_values(&[task]);
-        }
         for outcome in ATTEMPT_OUTCOMES {
             self.attempts.with_label_values(&[outcome.as_str()]);
         }
@@ -125,24 +122,10 @@ fn decision_seconds() -> prometheus::Result<HistogramVec> {
     HistogramVec::new(opts, &["kind", "decision"])
 }
 
-/// The tasks that are begun anew when they panic: `composition/background.rs` and `cli/serve.rs` start them.
-const SUPERVISED: [&str; 10] = [
-    "migration",
-    "queue-depth",
-    "queue-writer",
-    "recovery",
-    "run-recorder",
-    "run-writer",
-    "span-exporter",
-    "sweeper",
-    "tool-watch",
-    "worker",
-];
-
 impl ServiceMetrics {
-    /// A background task panicked and was begun anew.
-    pub(crate) fn task_restarted(&self, task: &'static str) {
-        self.task_restarts.with_label_values(&[task]).inc();
+    /// A background task panicked and was begun anew so often: 0 when it is first begun.
+    pub(crate) fn task_restarted(&self, task: &'static str, count: u64) {
+        self.task_restarts.with_label_values(&[task]).inc_by(count);
     }
 }
 

@@ -306,8 +306,7 @@ fn write_turns(turns: &[Turn]) -> Result<String, ConversationError> {
 }
 
 fn read_turns(body: &str) -> Result<Vec<Turn>, ConversationError> {
-    let unreadable = |_error| ConversationError("a conversation cannot be read by this program".into());
-    serde_json::from_str(body).map_err(unreadable)
+    serde_json::from_str(body).map_err(|_error| ConversationError::unreadable())
 }
 
 fn count(turns: &[Turn]) -> i64 {

@@ -47,6 +47,12 @@ local function last_at_least(part, ms)
   if redis.call('PTTL', part) < ms then redis.call('PEXPIRE', part, ms) end
 end
 
+-- Redis refuses HSET when its memory is full, but not behind a write that takes no memory: what is under way can end then.
+local function set_behind_a_removal(...)
+  redis.call('HDEL', entry, 'leased')
+  redis.call('HSET', entry, ...)
+end
+
 if what == 'claim' then
   local request, lease, keep = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
   local found = redis.call('HMGET', entry, 'request', 'claim', 'leased', 'owner')
@@ -64,17 +70,17 @@ if what == 'claim' then
   if answer then return {'answered', answer} end
   -- A claim that is sent again finds itself.
   if tonumber(found[3]) > now and found[4] ~= owner then return {'in-flight'} end
-  redis.call('HSET', entry, 'owner', owner, 'leased', now + lease)
+  set_behind_a_removal('owner', owner, 'leased', now + lease)
   return {'claimed', found[2]}
 end
 
 if redis.call('HGET', entry, 'owner') ~= owner or redis.call('HEXISTS', entry, 'answer') == 1 then return {'lost'} end
 if what == 'renew' then
-  redis.call('HSET', entry, 'leased', now + tonumber(ARGV[6]))
+  set_behind_a_removal('leased', now + tonumber(ARGV[6]))
 elseif what == 'release' then
-  redis.call('HSET', entry, 'owner', '', 'leased', 0)
+  set_behind_a_removal('owner', '', 'leased', 0)
 else
-  redis.call('HSET', entry, 'answer', ARGV[6])
+  set_behind_a_removal('answer', ARGV[6])
   redis.call('HSET', sizes, key, #ARGV[6])
   redis.call('HINCRBY', sizes, '', #ARGV[6])
   last_at_least(sizes, redis.call('PTTL', kept))

@@ -2,7 +2,7 @@
 //! others claim at this moment.
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::webhooks::{ClaimBounds, KEPT, NewWebhook};
 use agent_core::ports::{WebhookError, WebhookOutbox, WebhookResult};
@@ -15,7 +15,7 @@ use super::error::describe;
 use super::from_row::from_row;
 use super::lease::{Given, LeasedTable, change};
 use super::text_columns::{escape, unescape};
-use super::{SqlPool, from_ms, ms, reading, writing};
+use super::{SqlPool, from_ms, ms, reading, to_ms, writing};
 
 /// `$1` job, `$2` user, `$3` url, `$4` trace.
 const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, state, due_at, created_at) \
@@ -26,16 +26,23 @@ const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, stat
 
 /// `$1` owner, `$2` ms of the lease, `$3` most rows, `$4` most rows of a user.
 ///
-/// The users with webhooks are found by jumping through an index, the first `$4` due webhooks of each by
-/// another: what a user has waiting beyond that is not read. When nothing is due, no user is looked for.
+/// The users are the `$3` whose webhooks have been due for longest, without those of whom `$4` are claimed.
+/// They are found among the first 1000 due webhooks; where these are of fewer users, among all that are due.
+/// Webhooks that are not due are not read, however many users wait for theirs. The first `$4` due webhooks of
+/// each user are found along another index.
 macro_rules! claim {
     ($first_of_each:literal, $lock:literal) => {
         concat!(
-            "WITH RECURSIVE users (user_id) AS (\
-             SELECT MIN(user_id) FROM webhooks WHERE due_at IS NOT NULL \
-             AND EXISTS (SELECT 1 FROM webhooks WHERE due_at <= (SELECT ms FROM clock)) \
-             UNION ALL SELECT (SELECT MIN(w.user_id) FROM webhooks w \
-             WHERE w.due_at IS NOT NULL AND w.user_id > u.user_id) FROM users u WHERE u.user_id IS NOT NULL) \
+            "WITH busy AS (SELECT user_id FROM webhooks WHERE owner IS NOT NULL \
+             AND due_at > (SELECT ms FROM clock) GROUP BY user_id HAVING COUNT(*) >= $4), \
+             early AS (SELECT user_id, due_at FROM webhooks WHERE due_at <= (SELECT ms FROM clock) \
+             ORDER BY due_at LIMIT 1000), \
+             few AS (SELECT user_id FROM early WHERE user_id NOT IN (SELECT user_id FROM busy) \
+             GROUP BY user_id ORDER BY MIN(due_at) LIMIT $3), \
+             users AS (SELECT user_id FROM few UNION SELECT user_id FROM (SELECT user_id FROM webhooks \
+             WHERE (SELECT COUNT(*) FROM few) < $3 AND (SELECT COUNT(*) FROM early) = 1000 \
+             AND due_at <= (SELECT ms FROM clock) AND user_id NOT IN (SELECT user_id FROM busy) \
+             GROUP BY user_id ORDER BY MIN(due_at) LIMIT $3) others) \
              UPDATE webhooks SET owner = $1, due_at = (SELECT ms FROM clock) + $2 WHERE job_id IN (\
              SELECT job_id FROM webhooks WHERE due_at <= (SELECT ms FROM clock) AND job_id IN (\
              SELECT job_id FROM (SELECT w.job_id, w.due_at, \
@@ -78,9 +85,10 @@ const READ: &str = "SELECT job_id, user_id, url, traceparent, state, tries, atte
 const REPLAY: &str = "UPDATE webhooks SET state = 'pending', tries = 0, due_at = (SELECT ms FROM clock) \
     WHERE job_id = $1 AND state IN ('delivered', 'failed')";
 
-/// `$1` job, `$2` ms until it is due.
+/// `$1` job, `$2` the time from when it counts as submitted at the earliest.
 const REARM: &str = "UPDATE webhooks SET state = 'waiting', tries = 0, owner = NULL, \
-    due_at = (SELECT ms FROM clock) + $2, created_at = (SELECT ms FROM clock) WHERE job_id = $1";
+    due_at = (SELECT ms FROM clock), created_at = CASE WHEN $2 > (SELECT ms FROM clock) THEN $2 \
+        ELSE (SELECT ms FROM clock) END WHERE job_id = $1";
 
 /// `$1` ms. What is still to be delivered stays.
 const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \
@@ -175,9 +183,9 @@ impl WebhookOutbox for SqlWebhooks {
         Ok(changed > 0)
     }
 
-    async fn rearm(&self, job_id: &str, within: Duration) -> WebhookResult<bool> {
+    async fn rearm(&self, job_id: &str, not_before: SystemTime) -> WebhookResult<bool> {
         let changed = writing!(&self.pool, db => {
-            let query = sqlx::query(REARM).bind(escape(job_id)).bind(ms(within));
+            let query = sqlx::query(REARM).bind(escape(job_id)).bind(to_ms(not_before));
             query.execute(db).map_ok(|done| done.rows_affected())
         })
         .map_err(failed)?;
@@ -206,4 +214,41 @@ impl Row {
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
 fn failed(error: sqlx::Error) -> WebhookError {
     WebhookError(describe(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+    use test_servers::Postgres;
+
+    use super::*;
+
+    /// Many users whose webhooks are not due, one with more due ones than are looked at first, and another.
+    const FILL: &str = "\
+        INSERT INTO webhooks (job_id, user_id, url, state, due_at, created_at) \
+            SELECT 'j' || n, 'u' || n, '', 'waiting', ms + 3600000, 1 FROM clock, generate_series(1, 10000) AS n \
+            UNION ALL SELECT 'm' || n, 'many', '', 'waiting', n, 1 FROM generate_series(1, 1100) AS n \
+            UNION ALL SELECT 'z', 'z', '', 'waiting', 2000, 1; \
+        ANALYZE webhooks";
+
+    #[tokio::test]
+    async fn a_claim_finds_each_user_with_a_due_webhook_and_reads_nothing_of_those_without() {
+        let server = Postgres::start().await;
+        SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();
+        let mut connection = PgConnection::connect(&server.url()).await.unwrap();
+        sqlx::raw_sql(FILL).execute(&mut connection).await.unwrap();
+        let parameters = [("$1", "'o'"), ("$2", "60000"), ("$3", "16"), ("$4", "4")];
+        let claim = parameters
+            .iter()
+            .fold(CLAIM_IN_POSTGRES.to_owned(), |sql, (name, value)| sql.replace(name, value));
+        let explain = AssertSqlSafe(format!("EXPLAIN (ANALYZE, BUFFERS) {claim}"));
+        let plan: Vec<String> = sqlx::query_scalar(explain).fetch_all(&mut connection).await.unwrap();
+        let plan = plan.join("\n");
+        let (_, pages) = plan.split_once("shared hit=").unwrap();
+        let pages = pages.split(|char: char| !char.is_ascii_digit()).next().unwrap();
+        assert!(pages.parse::<u32>().unwrap() < 10_000, "{plan}");
+        let claimed = sqlx::query_scalar("SELECT job_id FROM webhooks WHERE owner = 'o' ORDER BY job_id");
+        let claimed: Vec<String> = claimed.fetch_all(&mut connection).await.unwrap();
+        assert_eq!(claimed, ["m1", "m2", "m3", "m4", "z"]);
+    }
 }

@@ -234,6 +234,19 @@ async fn a_cancelled_job_leaves_nothing_of_bullmqs_behind() {
     assert_eq!((counts.waiting, counts.active), (0, 0));
 }
 
+/// BullMQ removes no job with a child that somebody works on. A removal that is lost leaves as much.
+#[tokio::test]
+async fn what_is_not_removed_of_a_cancelled_job_expires() {
+    let (server, queue) = start().await;
+    let id = queue.add(&data("q")).await.unwrap();
+    let (job, child) = (format!("bull:agent-tasks:{id}"), "bull:agent-tasks:child");
+    assert_eq!(server.ask(&["SADD", &format!("{job}:dependencies"), child]).await, "1");
+    assert_eq!(server.ask(&["SET", &format!("{child}:lock"), "t"]).await, "OK");
+    assert_eq!(queue.cancel(&id).await, Ok(CancelOutcome::Done));
+    let left: i64 = server.ask(&["TTL", &job]).await.parse().unwrap();
+    assert!(left > 0, "{left}");
+}
+
 /// Wherever it is when its caller goes away.
 #[tokio::test]
 async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {

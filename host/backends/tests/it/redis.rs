@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::JobQueue as _;
-use agent_core::ports::{Probe as _, RateWindows as _, ResultCache as _, Unobserved, Window, WindowKind};
+use agent_core::ports::{
+    IdempotencyKey, IdempotencyStore as _, JobQueue as _, KeyClaim, KeyTerms, Probe as _, RateWindows as _,
+    Renewal, ResultCache as _, Unobserved, Window, WindowKind,
+};
 use agent_core::words::JobData;
 use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryWindows};
@@ -128,6 +130,23 @@ async fn a_request_that_is_held_up_by_a_silent_redis_opens_the_circuit_for_the_n
     assert_eq!(rates.hit(&[WINDOW]).await.unwrap()[0].count, 1, "counted in the process");
     assert_eq!(cache.get("agent:1").await.unwrap_err().0, "Redis did not answer a moment ago");
     server.thaw();
+}
+
+#[tokio::test]
+async fn a_request_under_a_key_is_renewed_and_answered_while_the_memory_of_redis_is_full() {
+    let server = test_servers::Redis::start().await;
+    let keys = RedisIdempotency::new(Redis::open(&server.url()).unwrap());
+    let terms = KeyTerms { lease: HOUR, kept: HOUR };
+    let [answered, released] = ["k1", "k2"].map(|key| IdempotencyKey { caller: "u1", key, request: "r1" });
+    for key in [answered, released] {
+        assert_eq!(keys.claim(key, "a", terms).await, Ok(KeyClaim::Claimed { id: "a".into() }));
+    }
+    assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
+    assert_eq!(keys.renew(answered, "a", HOUR).await, Ok(Renewal::Held));
+    assert_eq!(keys.settle(answered, "a", b"done").await, Ok(true));
+    assert_eq!(keys.claim(answered, "b", terms).await, Ok(KeyClaim::Answered(b"done".to_vec())));
+    assert_eq!(keys.release(released, "a").await, Ok(()));
+    assert_eq!(keys.claim(released, "b", terms).await, Ok(KeyClaim::Claimed { id: "a".into() }));
 }
 
 #[tokio::test]

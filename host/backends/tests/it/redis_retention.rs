@@ -265,6 +265,27 @@ async fn a_redis_whose_memory_is_full_is_swept() {
     assert_eq!(store.remove(&[id]).await.unwrap(), 1);
 }
 
+/// A job under way may last for longer than a lease, and somebody may want it to be cancelled.
+#[tokio::test]
+async fn jobs_under_way_are_renewed_cancelled_and_ended_while_the_memory_of_redis_is_full() {
+    let server = Redis::start().await;
+    let queue = queue(&server);
+    for _ in 0..3 {
+        queue.add(&JobData::new("q", "u")).await.unwrap();
+    }
+    let first = queue.claim("w", PATIENCE).await.unwrap().expect("a job to claim");
+    let second = queue.claim("w", PATIENCE).await.unwrap().expect("another job to claim");
+    assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
+    queue.add(&JobData::new("q", "u")).await.unwrap_err();
+    queue.claim("w", Duration::ZERO).await.unwrap_err();
+    assert_eq!(queue.renew(&first).await, Ok(Renewal::Held));
+    assert_eq!(queue.cancel(&second.job_id).await, Ok(CancelOutcome::Asked));
+    assert_eq!(queue.renew(&second).await, Ok(Renewal::Cancelled));
+    queue.settle(&second, &AttemptEnd::Cancelled).await.unwrap();
+    let next = queue.settle_and_claim(&first, &completed(), "w").await.unwrap();
+    assert!(next.is_some(), "a worker that ends a job goes on with the next one");
+}
+
 #[tokio::test]
 async fn a_redis_that_is_gone_fails_a_sweep() {
     let mut server = Redis::start().await;

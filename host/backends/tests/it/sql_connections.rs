@@ -15,7 +15,7 @@ use sqlx::{Connection as _, PgConnection};
 use test_servers::{PATIENCE, Postgres, Proxy, Task, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
@@ -133,6 +133,28 @@ async fn a_connection_that_was_ended_fails_nobody_whose_statement_may_be_repeate
         queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
     }
     assert_eq!(queue.depth().await.unwrap().waiting, 5, "none was added twice");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_of_tools_that_wait_for_one_space_keep_no_heartbeat_from_a_connection() {
+    let database = Database::postgres().await;
+    let pool = database.pool();
+    pool.migrate().await.unwrap();
+    let (queue, adding) = SqlQueue::new(pool.clone());
+    let _adding = Task::begin(adding.run());
+    queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
+    let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+    let (values, space) = (SqlKeyValues::new(pool), Space { component: "c", user: None, quota: 1 << 20 });
+    values.add(space, "count", 1).await.unwrap();
+    let mut other = PgConnection::connect(&database.url()).await.unwrap();
+    let mut holder = other.begin().await.unwrap();
+    sqlx::raw_sql("UPDATE tool_spaces SET bytes = bytes").execute(&mut *holder).await.unwrap();
+    // More than there are connections.
+    let mut writes = Box::pin(join_all((0..25).map(|_| values.add(space, "count", 1))));
+    assert!(timeout(Duration::from_millis(500), &mut writes).await.is_err());
+    assert_eq!(queue.renew(&claim).await, Ok(Renewal::Held));
+    holder.rollback().await.unwrap();
+    assert!(writes.await.iter().all(Result::is_ok));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -349,7 +349,9 @@ async fn a_month_that_is_over_is_dropped_and_what_has_not_ended_stays() {
         .await;
     let recordings = SqlHttpRecordings::new(bench.database.pool());
     let recording = [HttpRecording { call_id: "c".into(), exchange: b"{}".to_vec() }];
-    for id in [&ended, &waiting, &unended] {
+    // Of one whose journal and record were never written, and of one of another month.
+    let [lost, other] = [id_at(JANUARY + 6, 6), id_at(JANUARY - 1, 7)];
+    for id in [&ended, &waiting, &unended, &lost, &other] {
         recordings.append(id, &recording).await.unwrap();
     }
 
@@ -373,9 +375,42 @@ async fn a_month_that_is_over_is_dropped_and_what_has_not_ended_stays() {
         assert!(matches!(error, JournalError::Conflict { .. }), "{error:?}");
         runs.append(id, Epoch(1), 2, &[Event::Cancelled]).await.unwrap();
     }
-    assert_eq!(recordings.read(&ended).await.unwrap(), []);
-    for id in [&waiting, &unended] {
+    for id in [&ended, &lost] {
+        assert_eq!(recordings.read(id).await.unwrap(), []);
+    }
+    for id in [&waiting, &unended, &other] {
         assert_eq!(recordings.read(id).await.unwrap().len(), 1);
+    }
+}
+
+/// As where jobs are on Redis: an attempt may have failed before its job's run went on to wait for somebody.
+#[tokio::test]
+async fn a_run_that_failed_for_a_job_of_another_store_goes_with_no_month() {
+    let mut bench = Bench::empty().await;
+    let (runs, _writing) = open_runs_of(&bench.database).await;
+    let recordings = SqlHttpRecordings::new(bench.database.pool());
+    let recording = [HttpRecording { call_id: "c".into(), exchange: b"{}".to_vec() }];
+    let [failed, ended] = [1, 2].map(|n| id_at(JANUARY + n, n));
+    let finished_at = UNIX_EPOCH + Duration::from_millis(JANUARY + 60_000);
+    let before = SystemTime::now() - 30 * DAY;
+    for (has_jobs_elsewhere, removed, kept) in [(false, 2, 0), (true, 1, 1)] {
+        make_january(&mut bench).await;
+        let (usage, kind) = Default::default();
+        let failure = RunOutcome::Failed { error: "e".into(), iterations: 1, usage, kind };
+        for (id, outcome) in [(&failed, failure), (&ended, some_record(&ended).outcome)] {
+            runs.append(id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
+            let job_id = Some("j".into());
+            runs.save(&RunRecord { job_id, finished_at, outcome, ..some_record(id) }).await.unwrap();
+            recordings.append(id, &recording).await.unwrap();
+        }
+        let retention = bench.retention().with_jobs_elsewhere(has_jobs_elsewhere);
+        assert_eq!(drop_all(&retention, before).await, removed);
+        assert_eq!(bench.partitions("run_events").await.len(), 4, "January is gone");
+        assert_eq!(runs.read(&failed, 0).await.unwrap().len(), kept);
+        assert_eq!(recordings.read(&failed).await.unwrap().len(), kept);
+        let page = retention.ended_before(before, None, 10).await.unwrap();
+        let asked: Vec<_> = page.items.iter().map(|item| (&item.id, item.job_id.as_deref())).collect();
+        assert_eq!(asked, [(&failed, Some("j"))][..kept], "the sweep asks the queue of its job");
     }
 }
 

@@ -6,6 +6,9 @@ import { runLink } from "./runs.js";
 
 export const title = () => "Waits";
 
+// How many waits are asked for at once.
+const PAGE = 20;
+
 // What would be done, as whoever decides is shown it. A question has its words first.
 function shown(wait) {
   const { tool, arguments: given, component, policy, destructive } = wait.shown;
@@ -35,6 +38,9 @@ function changed({ lastApproved }) {
 export function open(view) {
   const list = h("div", {});
   view.body.append(h("p", { class: "note" }, "Calls that you may decide about. What you approve is carried out exactly as it is shown."), list);
+  // Answers that were typed and not sent, by wait: a list that is shown anew has them again.
+  const typed = new Map();
+  let waits = [];
   let cursor = null;
 
   const decide = (wait, decision, question, yes) => view.attempt(async () => {
@@ -48,7 +54,9 @@ export function open(view) {
 
   // An answer to a question: JSON where its schema wants some, else the text.
   const answering = (wait) => {
-    const answer = h("textarea", { rows: "3", required: true, maxlength: "10000", id: `answer-${wait.waitId}` });
+    const answer = h("textarea", { rows: "3", required: true, maxlength: "10000", id: `answer-${wait.waitId}`,
+      "data-key": `answer ${wait.waitId}`, oninput: () => typed.set(wait.waitId, answer.value) });
+    answer.value = typed.get(wait.waitId) ?? "";
     return h("form", { onsubmit: (event) => {
       event.preventDefault();
       let value = answer.value;
@@ -74,12 +82,14 @@ export function open(view) {
   };
 
   const load = async (after = null) => {
-    const query = new URLSearchParams({ of: "decidable", limit: "20" });
+    const query = new URLSearchParams({ of: "decidable", limit: PAGE });
     if (after) query.set("cursor", after);
     const { data, nextCursor } = await api.get(`api/agent/waits?${query}`, { signal: view.signal });
+    waits = after ? [...waits, ...data] : data;
     cursor = nextCursor;
-    view.show(list, data.length === 0 ? h("p", { class: "none" }, "Nothing here waits for you.") : data.map(item),
+    view.show(list, waits.length === 0 ? h("p", { class: "none" }, "Nothing here waits for you.") : waits.map(item),
       cursor ? button("Later ones", () => view.attempt(() => load(cursor)), { "data-key": "later" }) : null);
   };
-  view.live(() => load());
+  // Neither the place of the caret nor the later ones are taken from who is at them.
+  view.live(() => (document.activeElement?.matches("textarea") || waits.length > PAGE ? undefined : load()));
 }

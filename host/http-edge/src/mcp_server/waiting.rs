@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use run_service::direct_calls::{CallRun, CallState, WaitingCalls};
 use run_service::runs::moment;
-use run_service::waits::{JobWait, NotDecided, ProposedDecision};
+use run_service::waits::{JobWait, NotDecided, ProposedDecision, WaitError};
 use serde_json::{Value, json};
 
 use super::request_state::{RequestStates, ShownWait};
@@ -265,7 +265,13 @@ fn unknown_state() -> ErrorData {
     ErrorData::invalid_params(why, None)
 }
 
-fn unavailable(error: &(dyn std::error::Error + 'static)) -> ErrorData {
+fn unavailable(error: &WaitError) -> ErrorData {
     tracing::error!(error = %agent_core::error_chain::ErrorChain(error), "a waiting call cannot be read");
-    ErrorData::internal_error("what waits cannot be read at this moment: ask again", None)
+    ErrorData::internal_error(
+        match error.is_damage() {
+            true => "what waits cannot be read: its run is damaged",
+            false => "what waits cannot be read at this moment: ask again",
+        },
+        None,
+    )
 }

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
+use run_service::held_lease::LeaseWatch;
 use run_service::layers::Ask;
 
 use super::error::Error;
@@ -40,12 +42,14 @@ pub(super) async fn invoke_agent(
     State(edge): State<Arc<RouteState<VariantA>>>,
     request_id: RequestId,
     headers: HeaderMap,
+    lease: Option<Extension<LeaseWatch>>,
     payload: Payload,
 ) -> Result<Response, Error> {
     let body = payload.read(&edge.settings).await?;
     let InvokeRequest { input, options } = read_request(json::parse(&body)?)?;
     let mut ask = Ask::new(request_id.to_string(), input);
     ask.options = options.of_run();
+    ask.acts_under(lease.map(|Extension(lease)| lease));
     output_schema::check(&ask.options.rules).await.map_err(Error::OutputSchema)?;
     if let Some(streams) = edge.variant.streams.as_ref().filter(|_| accepts_events(&headers)) {
         return events::stream(streams, &headers, ask).await;

@@ -4,6 +4,7 @@ use agent_core::words::Options;
 use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
+use run_service::held_lease::LeaseWatch;
 use run_service::layers::{Ask, InvokeError, RateCheck};
 
 use super::auth::Caller;
@@ -16,14 +17,15 @@ pub(super) struct Asking {
     pub(super) caller: Caller,
     pub(super) request_id: RequestId,
     pub(super) headers: HeaderMap,
-    rate_check: Option<RateCheck>,
+    pub(super) rate_check: Option<RateCheck>,
     once: Option<OnceId>,
+    lease: Option<LeaseWatch>,
 }
 
 impl Asking {
     /// What comes over a connection whose own request was answered, and is counted already.
     pub(super) fn on_connection(caller: Caller, request_id: RequestId, headers: HeaderMap) -> Self {
-        Self { caller, request_id, headers, rate_check: None, once: None }
+        Self { caller, request_id, headers, rate_check: None, once: None, lease: None }
     }
 
     /// What the agent is asked on behalf of the caller.
@@ -32,6 +34,7 @@ impl Asking {
         ask.principal = self.caller.principal();
         ask.options = options;
         ask.rate_check = self.rate_check.clone();
+        ask.acts_under(self.lease.clone());
         ask
     }
 
@@ -61,6 +64,7 @@ impl<S: Sync> FromRequestParts<S> for Asking {
             headers: parts.headers.clone(),
             rate_check: parts.extensions.get().cloned(),
             once: parts.extensions.get().cloned(),
+            lease: parts.extensions.get().cloned(),
         })
     }
 }

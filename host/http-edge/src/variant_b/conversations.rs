@@ -1,7 +1,7 @@
 //! `/api/agent/conversations`: listing, reading and deleting one's own kept conversations. An id belongs to
 //! the namespace of its user: that of somebody else does not exist.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use agent_core::ports::{ConversationError, Deletion};
 use agent_core::words::{Conversation, ConversationSummary, Turn, is_conversation_id};
@@ -17,7 +17,7 @@ use super::auth::Caller;
 use super::bodies::CONVERSATION_ID;
 use super::documented;
 use super::error::Error;
-use super::parameters::ConversationListing;
+use super::parameters::{ConversationListing, cursor_behind, place_behind};
 use super::state::Shared;
 use super::timestamp::{iso_8601, iso_8601_of_millis};
 use crate::answer;
@@ -70,7 +70,7 @@ pub(super) async fn list_conversations(
     let listed = edge.variant.conversations.list(caller.id(), most, after).await.map_err(unavailable)?;
     let is_last = listed.len() <= limit;
     let page: Vec<_> = listed.into_iter().take(limit).collect();
-    let next_cursor = page.last().filter(|_| !is_last).map(cursor_of);
+    let next_cursor = page.last().filter(|_| !is_last).map(|last| cursor_behind(last.updated_at, &last.id));
     let page = PageBody { data: page.into_iter().map(SummaryBody::from).collect(), next_cursor };
     Ok(answer::json(StatusCode::OK, &page))
 }
@@ -108,24 +108,15 @@ pub(super) fn busy() -> Error {
 }
 
 pub(super) fn unavailable(error: ConversationError) -> Error {
-    InvokeError::Conversation(ConversationRefusal::Store(error)).into()
+    InvokeError::Conversation(error.into()).into()
 }
 
 fn read_id(id: PathId) -> Result<String, Error> {
     check_id(id).filter(|id| is_conversation_id(id)).ok_or(Error::UnknownConversation)
 }
 
-/// The place after a conversation in the list: `<ms>:<id>`.
-fn cursor_of(last: &ConversationSummary) -> String {
-    let since = last.updated_at.duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{}:{}", since.as_millis(), last.id)
-}
-
 fn read_cursor(cursor: &str) -> Option<(SystemTime, &str)> {
-    let (ms, id) = cursor.split_once(':')?;
-    // More than a store can hold is no time.
-    let ms = ms.parse().ok().filter(|ms: &u64| *ms < 1 << 53)?;
-    is_conversation_id(id).then(|| (UNIX_EPOCH + Duration::from_millis(ms), id))
+    place_behind(cursor).filter(|(_, id)| is_conversation_id(id))
 }
 
 /// A page of a list of conversations.

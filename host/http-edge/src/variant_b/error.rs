@@ -19,7 +19,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::ports::{AdminError, CacheError, ClusterError, ModelError, QueueError, WebhookError};
+use agent_core::ports::{
+    AdminError, CacheError, ClusterError, JournalError, ModelError, QueueError, WebhookError,
+};
 use http::header::{ACCEPT_ENCODING, ETAG, RETRY_AFTER, UPGRADE};
 use http::{HeaderValue, StatusCode};
 use run_service::conversations::ConversationRefusal;
@@ -34,7 +36,7 @@ use self::answer::{Body, ErrorAnswer, TOO_MANY};
 pub(super) use self::mcp_refusal::McpRefusal;
 use self::openai_problem as problem;
 pub(super) use self::openai_problem::Problem;
-pub(super) use self::render::{Render, render, render_openai};
+pub(super) use self::render::{Render, refuse_openai, render, render_openai};
 pub(super) use self::wait_refusal::WaitRefusal;
 use crate::answer as answers;
 use crate::body::{ACCEPTED_CODINGS, BodyError};
@@ -134,6 +136,16 @@ impl From<NotRetried> for Error {
     }
 }
 
+impl From<JournalError> for Error {
+    fn from(error: JournalError) -> Self {
+        match error {
+            // Coming back later does not mend it.
+            JournalError::Damaged { .. } => Self::Invoke(RunError::Journal(error).into()),
+            error => Self::Queue(QueueError::Store { detail: error.to_string() }),
+        }
+    }
+}
+
 impl From<idempotency::Refusal> for Error {
     fn from(refusal: idempotency::Refusal) -> Self {
         match refusal {
@@ -159,6 +171,11 @@ const TOO_LARGE: &str = "Payload too large";
 
 /// When to try again what fails for reasons that nobody knows the end of.
 const SOON: Duration = Duration::from_secs(1);
+
+/// When to try again what is refused with that status, where no more is known.
+fn soon(status: StatusCode) -> Option<Duration> {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE).then_some(SOON)
+}
 
 impl Error {
     /// The table. It has no catch-all arm, so that whoever adds an error has to decide what clients see of
@@ -241,7 +258,8 @@ impl Error {
     fn openai_refused(problem: &Problem) -> ErrorAnswer<'_> {
         let upgrade = (UPGRADE, HeaderValue::from_static("websocket"));
         let header = (problem.status() == StatusCode::UPGRADE_REQUIRED).then_some(upgrade);
-        ErrorAnswer { header, ..ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into())) }
+        let answer = ErrorAnswer::new(problem.status(), Body::Quoting(problem.message().into()));
+        ErrorAnswer { header, ..answer }.after(soon(problem.status()))
     }
 
     fn json_refused(error: &JsonError) -> ErrorAnswer<'_> {
@@ -372,7 +390,8 @@ impl Error {
     fn agent_failed<'a>(&'a self, error: &'a InvokeError, production: bool) -> ErrorAnswer<'a> {
         match error {
             InvokeError::Run(RunError::Model(ModelError::RateLimited { retry_after, .. })) => {
-                ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED).after(*retry_after)
+                ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED)
+                    .after(Some(retry_after.unwrap_or(SOON)))
             }
             // Only clients of OpenAI bring functions along.
             InvokeError::Run(RunError::Model(ModelError::RefusedFunctions { functions, .. })) => {
@@ -403,7 +422,7 @@ impl Error {
             // `rate_limit` answers in its place, with the window that is full.
             InvokeError::OverLimit => ErrorAnswer::text(StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
             InvokeError::CircuitOpen { retry_after } => ErrorAnswer::unavailable(*retry_after),
-            InvokeError::Conversation(refusal) => Self::conversation_refused(refusal),
+            InvokeError::Conversation(refusal) => self.conversation_refused(refusal, production),
             InvokeError::UnknownTools { indexes } => {
                 // Whether it is somebody else's tool is not said.
                 let at = |index: &usize| [Step::Name("options"), Step::Name("tools"), Step::Index(*index)];
@@ -414,7 +433,7 @@ impl Error {
     }
 
     /// The part of the table that is about conversations.
-    fn conversation_refused(refusal: &ConversationRefusal) -> ErrorAnswer<'static> {
+    fn conversation_refused(&self, refusal: &ConversationRefusal, production: bool) -> ErrorAnswer<'_> {
         let conflict = |text| ErrorAnswer::text(StatusCode::CONFLICT, text);
         match refusal {
             ConversationRefusal::Busy => conflict("The conversation is busy").after(Some(SOON)),
@@ -424,6 +443,7 @@ impl Error {
             }
             ConversationRefusal::TooMany => conflict("Too many conversations: delete one"),
             ConversationRefusal::Store(_) => ErrorAnswer::unavailable(SOON),
+            ConversationRefusal::Unreadable(_) => self.internal(production),
         }
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::error_chain::ErrorChain;
-use agent_core::ports::{JournalError, QueueError};
 use agent_core::words::{CancelOutcome, FailureKind};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -94,7 +93,7 @@ pub(super) async fn follow(
     Follow { streams, run, headers, location }: Follow<'_>,
 ) -> Result<Response, Error> {
     let permit = permit(edge, caller.id())?;
-    let after = server_sent_events::last_event(headers, streams, run).await.map_err(unreadable)?;
+    let after = server_sent_events::last_event(headers, streams, run).await?;
     if is_over(streams, run, after).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -119,9 +118,9 @@ pub(super) async fn follow_job(
         user_id: Some(job.user_id.clone()),
         job_id: Some(job.id.clone()),
     };
-    let after = server_sent_events::last_event(&headers, streams, &run).await.map_err(unreadable)?;
+    let after = server_sent_events::last_event(&headers, streams, &run).await?;
     if let Some(after) = after
-        && streams.job_has_ended_before(&job, &run, after.number).await.map_err(unreadable)?
+        && streams.job_has_ended_before(&job, &run, after.number).await?
     {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -151,7 +150,7 @@ pub(super) async fn cancel(
     let owner = run.user_id.as_deref().unwrap_or_default();
     let outcome = match &run.job_id {
         Some(job_id) => edge.variant.jobs.cancel_run(owner, job_id, &run.run_id).await?,
-        None => streams.cancel(&run.run_id).await.map_err(unreadable)?,
+        None => streams.cancel(&run.run_id).await?,
     };
     match outcome {
         CancelOutcome::Done | CancelOutcome::Asked => {
@@ -183,7 +182,7 @@ pub(super) async fn find_anybodys(
 ) -> Result<(&RunStreams, FoundRun), Error> {
     let streams = edge.variant.streams.as_ref().ok_or(Error::UnknownRun)?;
     let run_id = check_id(run_id).ok_or(Error::UnknownRun)?;
-    let run = streams.find(&run_id).await.map_err(unreadable)?.ok_or(Error::UnknownRun)?;
+    let run = streams.find(&run_id).await?.ok_or(Error::UnknownRun)?;
     Ok((streams, run))
 }
 
@@ -191,7 +190,7 @@ pub(super) async fn find_anybodys(
 /// attempts.
 async fn is_over(streams: &RunStreams, run: &FoundRun, after: Option<Position>) -> Result<bool, Error> {
     match after {
-        Some(after) => streams.has_ended_before(run, after.number).await.map_err(unreadable),
+        Some(after) => Ok(streams.has_ended_before(run, after.number).await?),
         None => Ok(false),
     }
 }
@@ -202,11 +201,6 @@ pub(super) fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<Strea
 
 pub(super) fn location(run_id: &str) -> String {
     format!("/api/agent/runs/{run_id}/events")
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-pub(super) fn unreadable(error: JournalError) -> Error {
-    Error::Queue(QueueError::Store { detail: error.to_string() })
 }
 
 fn show_end(edge: &RouteState<VariantB>) -> ShowEnd {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use agent_core::words::JobStatus;
 use serde_json::{Value, json};
 
@@ -30,6 +32,20 @@ pub(super) const fn cursor(form: &'static Pattern) -> Field {
 /// What is said of a text that is none.
 pub(super) const NO_CURSOR: Pattern =
     Pattern { is: |_| false, fault: "Invalid cursor", keywords: || json!({ "maxLength": 1_024 }) };
+
+/// The place after what was last changed at that moment, in a list that has the newest first: `<ms>:<id>`.
+/// Stores keep milliseconds.
+pub(super) fn cursor_behind(at: SystemTime, id: &str) -> String {
+    format!("{}:{id}", at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis())
+}
+
+/// The place that such a cursor names.
+pub(super) fn place_behind(cursor: &str) -> Option<(SystemTime, &str)> {
+    let (ms, id) = cursor.split_once(':')?;
+    // More than a store can hold is no time.
+    let ms = ms.parse().ok().filter(|ms: &u64| *ms < 1 << 53)?;
+    Some((UNIX_EPOCH + Duration::from_millis(ms), id))
+}
 
 request! {
     /// How long a job is waited for (host/docs/interface/decisions-runs.md#jobs).

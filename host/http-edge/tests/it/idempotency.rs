@@ -1,13 +1,20 @@
-//! `Idempotency-Key` in Variant A: keys are counted per address.
+//! `Idempotency-Key` in Variant A: keys are counted per address. What holds for runs of both variants.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use agent_core::ports::idempotency::LEASE;
+use agent_core::testing::{EchoTools, TestJournal, says};
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use boxed_async::boxed_async;
 use http::{Request, StatusCode};
+use run_service::layers::{Agent, Ask, Invoke, InvokeError, RunAnswer};
+use run_service::testing::scripted_agent;
+use tokio::time::sleep;
 
-use crate::harness::{Answers, Keys, Service, idempotency_over, request};
+use crate::harness::{Answers, Fakes, Keys, Service, bearer, idempotency_over, request};
 
 fn service(keys: &Arc<Keys>) -> Service {
     Service::configured(Answers, |edge| edge.idempotency = idempotency_over(keys))
@@ -76,4 +83,40 @@ async fn an_answer_that_cannot_be_kept_at_once_is_kept_as_soon_as_the_store_work
     let again = service.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
     assert_eq!((again.status, &again.body), (StatusCode::OK, &first.body));
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
+}
+
+/// Begins a run when the lease of its request's key may have ended.
+struct Late(Agent);
+
+#[boxed_async]
+impl Invoke for Late {
+    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+        sleep(LEASE).await;
+        self.0.invoke(ask).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_key_could_not_be_renewed_waits_for_the_store() {
+    for is_b in [false, true] {
+        let (keys, journal) = (Arc::<Keys>::default(), Arc::<TestJournal>::default());
+        let late = Late(scripted_agent([Ok(says("done"))], EchoTools::new(&[]), journal.clone()));
+        let (service, request) = if is_b {
+            let asked = bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#));
+            let fakes = Fakes::configured(late, |edge| edge.idempotency = idempotency_over(&keys));
+            (fakes.service, keyed("192.0.2.1:1", asked))
+        } else {
+            let service = Service::configured(late, |edge| edge.idempotency = idempotency_over(&keys));
+            (service, from("192.0.2.1:1", r#"{"input":"hi"}"#))
+        };
+        let outage = async {
+            keys.claimed(1).await;
+            keys.break_down();
+            sleep(LEASE + Duration::from_secs(1)).await;
+            assert_eq!(journal.events().len(), 1, "the model is not asked");
+            keys.mend();
+        };
+        let (answer, ()) = tokio::join!(service.send(request), outage);
+        assert_eq!((answer.status, journal.events().len()), (StatusCode::OK, 2), "{answer}");
+    }
 }

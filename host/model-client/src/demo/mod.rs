@@ -22,6 +22,9 @@ const KNOWN: [(&str, &str); 3] = [
     ("text_stats", "statistics of a text (\"Count the words in: to be or not to be\")"),
 ];
 
+/// Name of a tool, and arguments.
+type Call = (String, Map<String, Value>);
+
 /// A model of a few rules: it recognizes arithmetic, the time and word counts, calls the tools for them if
 /// they are there, and answers with what the tools return. Any other tool it calls when the call is written
 /// out: `call greet {"name": "Ada"}`.
@@ -82,10 +85,8 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
         .into_iter()
         .enumerate()
         // Numbered by its place, so that no id occurs twice in a conversation.
-        .map(|(n, (name, arguments))| ToolCall {
-            id: format!("demo_{}_{n}", messages.len()),
-            name,
-            arguments,
+        .map(|(n, (name, arguments))| {
+            ToolCall::of_object(format!("demo_{}_{n}", messages.len()), name, arguments)
         })
         .collect();
     let has_images = messages.iter().any(|message| message.images() > 0);
@@ -98,7 +99,7 @@ fn next(messages: &[Message], tools: &Catalog) -> (String, Vec<ToolCall>) {
 }
 
 /// The call that a text spells out, or why it cannot be made; nothing when the text is none.
-fn written_out(text: &str, tools: &Catalog) -> Option<Result<(String, Value), String>> {
+fn written_out(text: &str, tools: &Catalog) -> Option<Result<Call, String>> {
     let (tool, arguments) = written_call(text)?;
     let is_there = tools.get(tool).is_some();
     let is_call = if is_there {
@@ -116,13 +117,13 @@ fn written_out(text: &str, tools: &Catalog) -> Option<Result<(String, Value), St
     }
     let arguments = if arguments.is_empty() { "{}" } else { arguments };
     Some(match serde_json::from_str::<Map<String, Value>>(arguments) {
-        Ok(arguments) => Ok((tool.to_owned(), Value::Object(arguments))),
+        Ok(arguments) => Ok((tool.to_owned(), arguments)),
         Err(error) => Err(format!("What follows call {tool} is no JSON object: {error}.")),
     })
 }
 
 /// The tool for a intent and its arguments, if it is there.
-fn call(intent: Intent, tools: &Catalog) -> Option<(String, Value)> {
+fn call(intent: Intent, tools: &Catalog) -> Option<Call> {
     let (tool, names, value) = match intent {
         Intent::Calculate(expression) => ("calculate", ["expression", "expr"], Some(expression)),
         Intent::Time(zone) => ("current_time", ["time_zone", "zone"], zone),
@@ -132,8 +133,8 @@ fn call(intent: Intent, tools: &Catalog) -> Option<(String, Value)> {
     let name = property(spec, names);
     let needed = Keywords::of(&spec.input_schema).required().any(|required| required == name);
     let value = value.or_else(|| needed.then(|| "UTC".to_owned()));
-    let arguments: Map<String, Value> = value.into_iter().map(|value| (name.clone(), json!(value))).collect();
-    Some((spec.name.clone(), Value::Object(arguments)))
+    let arguments = value.into_iter().map(|value| (name.clone(), json!(value))).collect();
+    Some((spec.name.clone(), arguments))
 }
 
 /// The property of a tool's arguments that takes the value: one of the names it should have, else the only

@@ -44,8 +44,7 @@ pub(crate) fn extract_calls(reply: &mut ModelReply, request: &ModelRequest<'_>) 
     }
     if let Some(ParsedText { text, calls }) = parse(&reply.content, request.tools) {
         let mut ids = CallIds::after(request.messages);
-        let call =
-            |(name, arguments)| ToolCall { id: ids.claim(None), name, arguments: Value::Object(arguments) };
+        let call = |(name, arguments)| ToolCall::of_object(ids.claim(None), name, arguments);
         reply.tool_calls = calls.into_iter().map(call).collect();
         reply.content = text;
     }

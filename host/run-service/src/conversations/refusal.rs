@@ -17,5 +17,14 @@ pub enum ConversationRefusal {
     TooMany,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] ConversationError),
+    Store(ConversationError),
+    /// What is kept of it cannot be read.
+    #[error(transparent)]
+    Unreadable(ConversationError),
+}
+
+impl From<ConversationError> for ConversationRefusal {
+    fn from(error: ConversationError) -> Self {
+        if error.is_unreadable() { Self::Unreadable(error) } else { Self::Store(error) }
+    }
 }

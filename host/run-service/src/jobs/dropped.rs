@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use agent_core::agent_loop::{Run, Step};
-use agent_core::ports::{JournalResult, RunStore};
+use agent_core::ports::{JournalError, JournalResult, RunStore};
 use agent_core::words::{Catalog, Job, JobStatus, RunOutcome, RunRecord, StopReason};
 use serde_json::value::{RawValue, to_raw_value};
 use tracing::debug;
@@ -53,7 +53,13 @@ fn status_of(record: &RunRecord) -> Option<JobStatus> {
 /// The result that the journal folds to. A journal that is not whole has none: the record was written without
 /// it.
 async fn result_of(runs: &dyn RunStore, run_id: &str) -> JournalResult<Option<Box<RawValue>>> {
-    let events = runs.read(run_id, 0).await?;
+    let events = match runs.read(run_id, 0).await {
+        Err(error @ JournalError::Damaged { .. }) => {
+            debug!(run_id, %error, "the result of a job cannot be read from its journal");
+            return Ok(None);
+        }
+        read => read?,
+    };
     Ok(match Run::resume(events, Arc::new(Catalog::default())) {
         Ok((_run, Step::Done(result))) => to_raw_value(&*result).ok(),
         Ok(_) => None,

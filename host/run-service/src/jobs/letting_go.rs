@@ -107,8 +107,12 @@ impl Worker {
 
     /// Ends the run of a job whose owner asked to cancel it before its last worker died. False when the run
     /// has come to another end by its journal, of which the queue was not told: that end came first, so it is
-    /// told now, and nothing is asked or called for it.
+    /// told now, and nothing is asked or called for it. False as well where its journal may be what kills
+    /// those who read it: then the job fails.
     pub(super) async fn end_unwanted(&self, claim: &Claim) -> bool {
+        if claim.has_killed_enough() {
+            return false;
+        }
         let Some(runs) = &self.cancelled else { return true };
         let ended = runs.end(UnwantedRun::claimed(claim), &self.queue).await;
         ended.is_none_or(|reason| reason == StopReason::Cancelled)

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use cancelled::CancelledRuns;
 pub use recovery::recover;
+pub(crate) use retry::CLOCKS_APART;
 pub use retry::{NotRetried, retry};
 pub(crate) use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};

@@ -7,9 +7,9 @@ use agent_core::ports::{JobQueue, QueueError, WebhookError, WebhookOutbox};
 use agent_core::words::{JobStatus, RetryOutcome, Wait};
 use tracing::warn;
 
-/// In how long the webhook of a retried job is due: later than the queue has put the job back, so that the
-/// dispatcher does not send the failure of the run before once more.
-const ARMED: Duration = Duration::from_secs(5);
+/// How far the clocks of the queue and of the outbox may be apart without the end of a job's first run taking
+/// the message id of a retried one.
+pub(crate) const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 /// Why a job is not retried. The queue has the job as it was then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,10 +36,12 @@ pub enum NotRetried {
 /// Puts a job that failed for good back to the queue, whoever's it is, and has its webhook in `outbox` sent
 /// anew. `outbox` is absent where no webhooks are kept.
 ///
-/// The webhook is armed first: a process that dies in between leaves a job that has failed and a webhook that
-/// repeats the failure. In the other order nothing would tell of the new run. Behind the retry it is armed
-/// again: a queue that was slow may have let the failure be sent once more, which ended the webhook. When
-/// that fails the job is retried all the same.
+/// The webhook is armed first, and counts as submitted behind the failure by the queue's clock: so the
+/// dispatcher leaves it alone until the queue has put the job back, and tells the two ends apart. A process
+/// that dies in between leaves a job that has failed and a webhook that repeats the failure after a while. In
+/// the other order nothing would tell of the new run. A failure that was not sent by then is not sent. Behind
+/// the retry the webhook is opened once more if it was ended meanwhile: by a failure that was sent after all,
+/// as the queue was slow, or by that of another retry.
 ///
 /// Not cancellation-safe: dropped, the job may be retried or not.
 pub async fn retry(
@@ -54,15 +56,16 @@ pub async fn retry(
     if job.status != JobStatus::Failed {
         return Err(NotRetried::NotFailed);
     }
-    let arm = async |within| match outbox {
-        Some(outbox) => outbox.rearm(job_id, within).await.map(drop),
-        None => Ok(()),
-    };
-    arm(ARMED).await?;
+    if let Some(outbox) = outbox {
+        let failed = job.finished_at.unwrap_or(job.created_at) + Duration::from_millis(1);
+        outbox.rearm(job_id, failed.max(job.created_at + 2 * CLOCKS_APART)).await?;
+    }
     match queue.retry(job_id).await? {
         RetryOutcome::Done => {
-            if let Err(error) = arm(Duration::ZERO).await {
-                warn!(job_id, %error, "the webhook of a retried job is due later, if it was not told of the failure again");
+            if let Some(outbox) = outbox
+                && let Err(error) = outbox.replay(job_id).await
+            {
+                warn!(job_id, %error, "nobody is told of the new run of a job if a failure was sent while it was retried");
             }
             Ok(())
         }

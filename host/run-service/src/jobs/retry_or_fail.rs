@@ -129,6 +129,9 @@ const NEWER_JOURNAL_DELAY: Duration = Duration::from_secs(5);
 /// How long a job is left alone whose conversation another run holds.
 const BUSY_CONVERSATION_DELAY: Duration = Duration::from_secs(1);
 
+/// How long a job is left alone whose stores fail: at once, it would be claimed before all others each time.
+const STORE_FAILED_DELAY: Duration = Duration::from_secs(1);
+
 const INTERNAL: &str = "Internal server error";
 const UNAVAILABLE: &str = "Service temporarily unavailable";
 const RATE_LIMITED: &str = "Rate limit exceeded";
@@ -156,9 +159,10 @@ fn failed(error: &InvokeError) -> Disposition {
         InvokeError::Conversation(error @ ConversationRefusal::TooMany) => {
             end_failed(error.to_string(), false)
         }
-        // Not excused, as a store that refuses the run's events.
-        InvokeError::Conversation(ConversationRefusal::Store(_)) => {
-            Disposition { is_excused: false, pause: true, ..handed_back() }
+        InvokeError::Conversation(ConversationRefusal::Store(_)) => store_failed(),
+        // Conversations have no version: it is damaged, or a worker of a newer program reads it.
+        InvokeError::Conversation(ConversationRefusal::Unreadable(_)) => {
+            end_failed(INTERNAL.to_owned(), true)
         }
         InvokeError::Run(error) => match error {
             RunError::Model(ModelError::RateLimited { retry_after, .. }) => {
@@ -178,15 +182,14 @@ fn failed(error: &InvokeError) -> Disposition {
             RunError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
                 Disposition { provider: Provider::Answered, ..end_failed(INTERNAL.to_owned(), false) }
             }
-            RunError::Driver(_) => end_failed(INTERNAL.to_owned(), false),
+            RunError::Driver(_) | RunError::Journal(JournalError::Damaged { .. }) => {
+                end_failed(INTERNAL.to_owned(), false)
+            }
             RunError::Panicked => end_failed(INTERNAL.to_owned(), true),
             RunError::Stuck { .. } => end_failed(error.to_string(), false),
             RunError::Stopped => handed_back(),
             RunError::Parked { due, open, .. } => parked(*due, *open),
-            RunError::Journal(JournalError::Store { .. }) => {
-                // Not excused: a run whose events the store refuses would be paid for again and again.
-                Disposition { is_excused: false, pause: true, ..handed_back() }
-            }
+            RunError::Journal(JournalError::Store { .. }) => store_failed(),
             RunError::Journal(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => lost(),
             // Nothing is wrong with the job: a newer process reads what this one cannot. The delay leaves it
             // time to claim the job before this one does again.
@@ -247,6 +250,16 @@ fn handed_back() -> Disposition {
     }
 }
 
+/// Not excused: a run whose events the store refuses would be paid for again and again.
+fn store_failed() -> Disposition {
+    Disposition {
+        end: Some(AttemptEnd::HandedBack { delay: STORE_FAILED_DELAY }),
+        is_excused: false,
+        pause: true,
+        ..handed_back()
+    }
+}
+
 fn parked(until: u64, open: OpenKinds) -> Disposition {
     Disposition {
         end: Some(AttemptEnd::Parked { until: UNIX_EPOCH + Duration::from_millis(until), open }),
@@ -270,6 +283,8 @@ fn lost() -> Disposition {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use agent_core::ports::ConversationError;
 
     use super::*;
 
@@ -303,6 +318,8 @@ mod tests {
             (InvokeError::UnknownTools { indexes: vec![0] }, TOOLS_GONE, false),
             (InvokeError::TimedOut { limit: moment, retry_after: None }, UNAVAILABLE, true),
             (RunError::Panicked.into(), INTERNAL, true),
+            (RunError::Journal(JournalError::Damaged { detail: "sk-secret".into() }).into(), INTERNAL, false),
+            (InvokeError::Conversation(ConversationError::unreadable().into()), INTERNAL, true),
             (
                 RunError::Stuck { attempts: 3 }.into(),
                 "the run stopped its worker 3 times without making progress",
@@ -320,21 +337,24 @@ mod tests {
 
     #[test]
     fn what_is_not_about_the_job_costs_it_no_attempt() {
-        let moment = Duration::from_secs(1);
+        let (moment, at_once) = (Duration::from_secs(1), Duration::ZERO);
         let store = JournalError::Store { detail: "the disk is full".into() };
-        for (error, is_excused, pause) in [
-            (InvokeError::Busy { waited: moment }, true, true),
-            (InvokeError::CircuitOpen { retry_after: moment }, true, true),
-            (InvokeError::ToolsNotPrepared { waited: moment }, true, true),
-            (RunError::Journal(store).into(), false, true),
-            (RunError::Stopped.into(), true, false),
+        let conversations = ConversationError("the disk is full".into());
+        for (error, after, is_excused, pause) in [
+            (InvokeError::Busy { waited: moment }, at_once, true, true),
+            (InvokeError::CircuitOpen { retry_after: moment }, at_once, true, true),
+            (InvokeError::ToolsNotPrepared { waited: moment }, at_once, true, true),
+            (RunError::Journal(store).into(), STORE_FAILED_DELAY, false, true),
+            (InvokeError::Conversation(conversations.into()), STORE_FAILED_DELAY, false, true),
+            (RunError::Stopped.into(), at_once, true, false),
         ] {
             let disposition = End::Ran(Err(error)).disposition();
-            assert!(
-                matches!(disposition.end, Some(AttemptEnd::HandedBack { delay: Duration::ZERO })),
+            let Some(AttemptEnd::HandedBack { delay }) = disposition.end else { panic!("{disposition:?}") };
+            assert_eq!(
+                (delay, disposition.is_excused, disposition.pause),
+                (after, is_excused, pause),
                 "{disposition:?}"
             );
-            assert_eq!((disposition.is_excused, disposition.pause), (is_excused, pause), "{disposition:?}");
         }
     }
 

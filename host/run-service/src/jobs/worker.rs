@@ -304,6 +304,7 @@ impl Worker {
                 job_id: claim.job_id.clone(),
                 epoch: claim.epoch,
                 earlier: claim.earlier,
+                is_given_up: claim.has_killed_enough(),
                 // The turn of a conversation is appended before the queue is told, which may fail and hand
                 // the job back.
                 last_may_wait: data.conversation_id.is_none(),

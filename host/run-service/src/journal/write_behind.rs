@@ -359,6 +359,11 @@ impl Flusher {
             (Err(JournalError::Conflict { .. }), Epoch::UNCLAIMED) => {
                 self.persist(PATIENCE, || store.save(record)).await
             }
+            // Nobody could read what is left out.
+            (Err(error @ JournalError::Damaged { .. }), _) => {
+                warn!(run_id = record.id, %error, "the last events of a run cannot be written");
+                self.persist(PATIENCE, || store.save(record)).await
+            }
             (outcome, Epoch::UNCLAIMED) => outcome,
             // Whoever has taken over the run of a job records it too. Where nothing stands in the way, the
             // store has lost events that it had acknowledged, and what is left of the run is its record.
@@ -382,13 +387,13 @@ impl Flusher {
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
         loop {
             let error = match timeout(CALL_LIMIT, write()).await {
-                Ok(answer @ (Ok(()) | Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }))) => {
+                Ok(Err(error @ JournalError::Store { .. })) => error,
+                Ok(answer) => {
                     if let Some(lasted) = self.0.outage.ends() {
                         info!(outage_ms = lasted.as_millis(), "runs are recorded again");
                     }
                     return answer;
                 }
-                Ok(Err(error)) => error,
                 Err(_elapsed) => JournalError::Store { detail: "no answer in time".into() },
             };
             if self.0.outage.begins() {

@@ -48,6 +48,9 @@ impl Invoke for Agent {
     /// in its way came from a worker before it: it goes on behind that. Once it has written an event of its
     /// own, earlier ones are fenced off.
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+        if let Some(claim) = ask.claim.as_ref().filter(|claim| claim.is_given_up) {
+            return Err(RunError::Stuck { attempts: claim.earlier.lost }.into());
+        }
         let mut ask = ask;
         for _ in 0..MOST_TAKEN_UP_AGAIN {
             let Some(claim) = ask.claim.clone() else { break };

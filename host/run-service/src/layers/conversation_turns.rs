@@ -77,7 +77,9 @@ impl<I: Invoke> ConversationTurns<I> {
                     Ok(()) => {}
                     // The job's next attempt appends what the journal has by then, and pays for nothing
                     // twice. A request would lose what it has paid for.
-                    Err(ConversationRefusal::Store(error)) if !is_job => {
+                    Err(ConversationRefusal::Store(error) | ConversationRefusal::Unreadable(error))
+                        if !is_job =>
+                    {
                         warn!(%error, "an answer is given although its conversation does not know it");
                         answer.is_turn_lost = true;
                     }

@@ -42,6 +42,7 @@ pub use stream_heartbeat::{HEARTBEAT, Heartbeat, cancel_in_journal, record_end};
 
 use crate::clock;
 use crate::conversations::{ConversationRefusal, InConversation};
+use crate::held_lease::LeaseWatch;
 use crate::loop_driver::{RunClaim, RunControl, RunError};
 
 /// Answers a caller's text with an agent run, or with something around one.
@@ -110,6 +111,11 @@ impl Ask {
             claim: None,
             control: RunControl::default(),
         }
+    }
+
+    /// Has the run begin no call of the model or of a tool while somebody else may have the lease.
+    pub fn acts_under(&mut self, lease: Option<LeaseWatch>) {
+        self.control.lease = lease;
     }
 
     /// The job that is worked off; absent for a request.

@@ -312,6 +312,7 @@ mod tests {
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();
         assert_eq!((asked.kind, asked.on_expiry), (WaitKind::Question, OnExpiry::Reject));
         let long = "x".repeat(MOST_OF_EVENT + 1);
+        let deep = (0..110).fold(json!(0), |inner, _| json!([inner]));
         for (tool, arguments, why) in [
             (WAIT_FOR_EVENT, json!({ "name": "paid" }), "\"key\" is missing"),
             (WAIT_FOR_EVENT, json!({ "name": long, "key": "k" }), "\"name\" has 1 to 256 bytes"),
@@ -322,6 +323,7 @@ mod tests {
                 json!({ "question": "Which?", "schema": { "type": "strin" } }),
                 "the schema of the answer",
             ),
+            (ASK_USER, json!({ "question": "Which?", "schema": { "const": deep } }), "nested too deeply"),
         ] {
             let wrong = call(tool, arguments);
             assert!(tools.approval(&wrong, &nobody).is_none());

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::agent_loop::Run;
-use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, QueueError};
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, JournalResult, QueueError};
 use agent_core::words::{
     AgentResult, CancelOutcome, Event, Finish, Job, JobData, JobOptions, JobStatus, Message, OpenKinds,
     ParentCall, ParkedRun, StopReason, Task, Usage, Verdict, Wait,
@@ -222,13 +222,14 @@ async fn begin(
 async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError> {
     let result = job.result.as_ref();
     let result = result.and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
+    let in_result = result.as_ref().map(|result| result.usage).unwrap_or_default();
     let answer = match result {
         Some(AgentResult { output: answer, stop_reason: StopReason::Completed, usage, .. }) => {
             return Ok(Verdict::Ended { answer, is_answered: true, usage });
         }
         Some(result) => {
             let (reason, output) = (result.stop_reason.as_str(), &result.output);
-            if ended_in_words(&journal.read(&job.run_id, 0).await?, &result) {
+            if ended_in_words(&readable(journal, &job.run_id).await?, &result) {
                 let answer = format!("The run was ended early by {reason}. Its last reply: {output}");
                 return Ok(Verdict::Ended { answer, is_answered: true, usage: result.usage });
             }
@@ -240,7 +241,11 @@ async fn ending(journal: &dyn Journal, job: &Job) -> Result<Verdict, ChildError>
             _ => "the run ended without an answer".to_owned(),
         },
     };
-    Ok(Verdict::Ended { answer, is_answered: false, usage: usage(journal, &job.run_id).await? })
+    // The queue may have the end before the journal has the last reply. What children cost that the run was
+    // not told of is in the journal alone.
+    let in_journal = usage(journal, &job.run_id).await?;
+    let usage = if in_result.total() > in_journal.total() { in_result } else { in_journal };
+    Ok(Verdict::Ended { answer, is_answered: false, usage })
 }
 
 /// Whether the model of a run that neared a limit was asked to answer with what it had, and ended that reply
@@ -268,12 +273,20 @@ fn ended_in_words(events: &[Event], result: &AgentResult) -> bool {
 async fn usage(journal: &dyn Journal, run_id: &str) -> Result<Usage, ChildError> {
     let (mut sum, mut open) = (Usage::default(), vec![run_id.to_owned()]);
     while let Some(run_id) = open.pop() {
-        if let Ok(run) = Run::waiting(journal.read(&run_id, 0).await?) {
+        if let Ok(run) = Run::waiting(readable(journal, &run_id).await?) {
             sum = sum.plus(run.usage());
             open.extend(run.children().map(|(_, child)| child.run_id.clone()));
         }
     }
     Ok(sum)
+}
+
+/// The events of a child, none of a journal that is damaged: its parent goes on.
+async fn readable(journal: &dyn Journal, run_id: &str) -> JournalResult<Vec<Event>> {
+    match journal.read(run_id, 0).await {
+        Err(JournalError::Damaged { .. }) => Ok(Vec::new()),
+        read => read,
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
@@ -293,7 +306,7 @@ impl fmt::Debug for ChildRuns {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{asks_for, says};
+    use agent_core::testing::{TestRuns, asks_for, says, task};
     use agent_core::words::{Limit, ModelReply};
     use serde_json::json;
 
@@ -313,6 +326,13 @@ mod tests {
             model: "openai/test-model".into(),
             tool_calls: vec![],
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_child_has_cost_whose_journal_is_damaged_does_not_end_its_parent() {
+        let runs = TestRuns::default();
+        runs.damage("run_1");
+        assert_eq!(usage(&runs, "run_1").await, Ok(Usage::default()));
     }
 
     #[test]
@@ -338,6 +358,34 @@ mod tests {
         // The journal does not have the last reply yet.
         for (words, is_answer) in [("42", true), (" ", false)] {
             assert_eq!(ended_in_words(&[Event::from(says("first"))], &result(words)), is_answer);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_child_without_an_answer_is_billed_for_a_last_reply_that_its_journal_does_not_have_yet() {
+        let (runs, child) = (TestRuns::default(), task("hi"));
+        let started = Event::Started { task: child.clone(), tools: "sha256:test".into() };
+        let events = [started, Event::from(asks_for(&[("c", "pay", json!({}))]))];
+        runs.append(&child.id, Epoch(1), 0, &events).await.unwrap();
+        for (in_result, billed) in [(30, 30), (15, 15), (0, 15)] {
+            let result = AgentResult { usage: Usage::of(in_result, 0), ..result("") };
+            let job = Job {
+                id: "1".into(),
+                run_id: child.id.clone(),
+                user_id: "u1".into(),
+                parent: None,
+                status: JobStatus::Completed,
+                result: serde_json::value::to_raw_value(&result).ok(),
+                error: None,
+                attempts_made: 1,
+                created_at: SystemTime::UNIX_EPOCH,
+                started_at: None,
+                finished_at: None,
+            };
+            let Verdict::Ended { is_answered, usage, .. } = ending(&runs, &job).await.unwrap() else {
+                panic!()
+            };
+            assert_eq!((is_answered, usage.total()), (false, billed));
         }
     }
 }

@@ -33,10 +33,11 @@ pub enum RunError {
         /// The kinds of things for which it waits.
         open: OpenKinds,
     },
-    /// The run stopped whoever drove it too often, without any progress, and is not taken up again.
+    /// The run stopped whoever drove it too often, without any progress or as often as it may at all, and is
+    /// not taken up again.
     #[error("the run stopped its worker {attempts} times without making progress")]
     Stuck {
-        /// How often in a row.
+        /// How often.
         attempts: u32,
     },
     /// The run panicked: a bug. Where is said by the panic's own line in the log.

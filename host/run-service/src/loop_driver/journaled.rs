@@ -39,7 +39,7 @@
 //! later one is refused instead, reads them and goes on behind them (`layers/agent.rs`). So of all starts of
 //! a run one at most can be missing in the journal, that of the first claim. A lost claim counts as that one
 //! (`Started` and `TakenUp` are written together), and a job that kills its workers has failed after the
-//! third, whenever they die.
+//! third, whenever they die. One that kills whoever reads its journal has after 20 ([`MOST_LOSSES`]).
 
 use std::pin::pin;
 use std::time::Duration;
@@ -54,7 +54,7 @@ use super::RunClaim;
 use super::{Driver, Journaled, RunError};
 use crate::invariants::Followed;
 #[cfg(doc)]
-use agent_core::ports::{EarlierClaims, Journal};
+use agent_core::ports::{EarlierClaims, Journal, queue::MOST_LOSSES};
 use agent_core::words::Event;
 
 /// How long a start may wait for something that it can be written with. Longer than a cached or demo model

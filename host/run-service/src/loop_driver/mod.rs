@@ -185,6 +185,7 @@ impl Driver<'_> {
 
     /// Asks the model for the event of that number.
     async fn ask_model(&self, run: &Run, number: u64, call: ModelCall) -> Result<Event, RunError> {
+        self.control.may_act().await;
         // Words that the model may have to correct are shown when they are right.
         let live = self.control.live.as_ref().filter(|_| run.rules().output.is_none());
         let deltas = live.and_then(|live| live.deltas(number));

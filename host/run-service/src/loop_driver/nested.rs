@@ -153,6 +153,7 @@ impl<'a> NestedCalls<'a> {
         }
         // The semaphore is never closed, so there always is a permit.
         let _turn = self.calls.nested_turns.acquire().await;
+        self.calls.driver.control.may_act().await;
         if !tool.is_repeatable {
             let (index, name) = (self.outer.index, call.name.clone());
             self.calls.notes.journaled(Event::NestedStarted { index, number, name }).await;

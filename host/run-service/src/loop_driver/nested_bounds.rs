@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::{DENIED, LIMIT_EXCEEDED, Question, WaitTerms};
 use agent_core::words::{
     Deciders, OnExpiry, ShownCall, ToolCall, ToolHints, ToolOutcome, ToolReceipt, ToolReturn, WaitKind, cut,
+    may_be_journaled,
 };
 use json_schema::{MemoryBudget, Schema, SchemaBudget};
 use serde_json::{Map, Value};
@@ -66,7 +67,11 @@ pub(crate) fn read_question(text: &str, schema: Option<&str>) -> Result<Option<V
     let read = |text: &str| Schema::read(text, &mut SchemaBudget::until(Instant::now() + SCHEMA_TIME));
     let answer = schema.map(read).transpose();
     let answer = answer.map_err(|problem| format!("the schema of the answer {problem}"))?;
-    Ok(answer.map(|schema| schema.text))
+    let schema = answer.map(|schema| schema.text);
+    if schema.as_ref().is_some_and(|schema| !may_be_journaled(schema)) {
+        return Err("the schema of the answer is nested too deeply".to_owned());
+    }
+    Ok(schema)
 }
 
 /// On which terms a question is answered, or the answer to one that nobody is asked. `call` is the question

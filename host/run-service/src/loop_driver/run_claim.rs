@@ -12,6 +12,8 @@ pub struct RunClaim {
     pub epoch: Epoch,
     /// What the queue knows of the claims before it. That there were none allows the start to wait.
     pub earlier: EarlierClaims,
+    /// Whether as many workers died of the run as may: then it fails, and nothing of it is read.
+    pub is_given_up: bool,
     /// Whether nothing follows from the last reply but that the queue is told of the end: then it is written
     /// beside that.
     pub last_may_wait: bool,

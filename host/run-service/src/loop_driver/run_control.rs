@@ -10,6 +10,7 @@ use agent_core::words::Message;
 use tokio_util::sync::CancellationToken;
 
 use super::child_runs::ChildRuns;
+use crate::held_lease::LeaseWatch;
 use crate::live::LiveRun;
 use crate::usage_meter::UsageMeter;
 
@@ -56,6 +57,9 @@ pub struct RunControl {
     /// Cancels the run: what is under way is dropped at once, and the run ends as cancelled, with what it had
     /// come to and cost. Absent where it never will be; a request's run is dropped instead.
     pub cancel: Option<CancellationToken>,
+    /// The lease under which the run acts; absent for a run that nobody else may carry out beside it, and for
+    /// a job, whose worker drops it in time.
+    pub(crate) lease: Option<LeaseWatch>,
     /// What the run has cost so far, also when it ends without a result.
     pub meter: UsageMeter,
     /// Where replies go while they are written; absent where nobody can watch the run.
@@ -80,5 +84,12 @@ impl RunControl {
     /// When the caller stops waiting.
     pub(super) fn ends_at(&self) -> Instant {
         self.deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE)
+    }
+
+    /// Waits until nobody else can have the lease under which the run acts.
+    pub(super) async fn may_act(&self) {
+        if let Some(lease) = &self.lease {
+            Box::pin(lease.lasts()).await;
+        }
     }
 }

@@ -102,6 +102,7 @@ impl CallContext<'_> {
     async fn make(&self, open: &OpenCall) -> Option<ToolReturn> {
         // The semaphore is never closed, so there always is a permit.
         let _turn = self.turns.acquire().await;
+        self.driver.control.may_act().await;
         let recorder = Recorder::of(self, open);
         self.begin(open, recorder.as_ref()).await;
         let span = gen_ai::execute_tool(&open.call);

@@ -42,8 +42,11 @@ impl RunEnd {
     pub fn is_final(&self) -> bool {
         match self {
             Self::Answer(_) | Self::NeverBegan => true,
-            // Somebody else may carry it on.
-            Self::Failed(error) => !matches!(error, InvokeError::Run(RunError::Journal(_))),
+            // Somebody else may carry it on, unless nobody can read it.
+            Self::Failed(InvokeError::Run(RunError::Journal(error))) => {
+                matches!(error, JournalError::Damaged { .. })
+            }
+            Self::Failed(_) => true,
             Self::Recorded(failure) => failure.is_final,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
 use agent_core::backoff::Backoff;
-use agent_core::ports::Journal;
+use agent_core::ports::{Journal, JournalError};
 use agent_core::words::{CallProgress, Event, JobStatus};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -309,7 +309,14 @@ impl Following {
         if self.can_resume {
             self.keep_run();
         }
-        self.ready.push_back(Followed::Interrupted(why));
+        self.ready.push_back(match why {
+            // Whoever comes again is told the same.
+            Interruption::Store(error @ JournalError::Damaged { .. }) => {
+                let end = RunEnd::Failed(RunError::Journal(error).into());
+                Followed::Ended { events: self.next, end }
+            }
+            why => Followed::Interrupted(why),
+        });
     }
 
     /// The rest of the events, and then the end.

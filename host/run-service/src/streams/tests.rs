@@ -227,6 +227,19 @@ async fn a_failed_run_ends_its_streams_with_its_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_whose_journal_is_damaged_ends_its_streams_for_good() {
+    let store = Arc::new(TestRuns::default());
+    store.save(&agent_core::testing::record("run_1", RunOutcome::Running)).await.unwrap();
+    let there = idle(&store);
+    let run = there.find("run_1").await.unwrap().unwrap();
+    store.damage("run_1");
+    let mut following = there.follow(&run, 0);
+    let Some(Followed::Ended { end, .. }) = following.next().await else { panic!() };
+    assert!(end.is_final() && matches!(end, RunEnd::Failed(_)), "{end:?}");
+    assert!(following.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_whose_owner_was_killed_ends_its_streams_within_10_s() {
     let store = Arc::new(TestRuns::default());
     let now = std::time::SystemTime::now();

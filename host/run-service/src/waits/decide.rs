@@ -8,6 +8,7 @@ use agent_core::agent_loop::Run;
 use agent_core::ports::{Epoch, JournalError, JournalResult, ToolSet, Versions, WaitDecided, WaitingCall};
 use agent_core::words::{
     CallPlace, Decision, Event, Job, JobStatus, Principal, ToolCall, Verdict, Wait, WaitKind,
+    may_be_journaled,
 };
 use json_schema::{Fuel, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
@@ -132,8 +133,9 @@ impl Waits {
         let (mut tries, mut has_looked) = (0, false);
         while tries < TRIES {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
-            // While somebody has it, only the queue is asked: a journal may be long.
-            if has_looked && job.status == JobStatus::Active && Instant::now() < until {
+            // While somebody has it, or is to have it soon, only the queue is asked: a journal may be long.
+            let is_taken = matches!(job.status, JobStatus::Active | JobStatus::Delayed);
+            if has_looked && is_taken && Instant::now() < until {
                 sleep(LOOK_AGAIN).await;
                 continue;
             }
@@ -149,8 +151,8 @@ impl Waits {
             checked?;
             let epoch = match (job.status, found.run.waits_epoch()) {
                 (JobStatus::Parked, Some(epoch)) => epoch,
-                // Other calls of the reply are made first, or it was claimed too early.
-                (JobStatus::Parked | JobStatus::Active | JobStatus::Waiting, _) if Instant::now() < until => {
+                // Other calls of the reply are made first, it was claimed too early, or is tried again soon.
+                (status, _) if !status.has_ended() && Instant::now() < until => {
                     sleep(LOOK_AGAIN).await;
                     continue;
                 }
@@ -367,7 +369,15 @@ fn check(wait: &JobWait, proposed: &ProposedDecision, now: u64) -> Result<(), No
     if matches!(proposed.verdict, Verdict::Edit { .. }) && wait.open.wait.deciders.count > 1 {
         return Err(NotDecided::NotEditable);
     }
-    Ok(())
+    match &proposed.verdict {
+        Verdict::Edit { arguments: given } | Verdict::Answer { answer: given }
+            if !may_be_journaled(given) =>
+        {
+            let why = "is nested too deeply, or has a name that is not read";
+            Err(NotDecided::BadArguments(why.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the tool's schema allows these arguments.

@@ -1,13 +1,19 @@
 //! Events that are delivered to runs which wait for them.
 
-use agent_core::words::{JobQuery, JobStatus, Principal, Verdict, WaitKind};
+use std::collections::HashSet;
+
+use agent_core::words::{Job, JobQuery, JobStatus, Principal, Verdict, WaitKind};
+use futures::future::join_all;
 use serde_json::Value;
 
 use super::{JobWait, NotDecided, ProposedDecision, WaitError, Waits};
 
-/// How many jobs are looked at at once.
+/// How many jobs are listed at once.
 const PAGE: usize = 100;
 const MOST_PAGES: usize = 10;
+
+/// How many of the newest jobs are looked at at once: a decision may have to wait for each.
+const AT_ONCE: usize = 20;
 
 /// An event that somebody delivers from outside.
 #[derive(Debug, Clone)]
@@ -21,36 +27,52 @@ pub struct Delivery {
 }
 
 impl Waits {
-    /// Delivers an event to the runs of a user that wait for it, of up to a thousand that wait. Says to how
-    /// many: none is kept for a run that begins to wait later.
+    /// Delivers an event to the runs of a user that wait for it, of up to a thousand that are parked and of
+    /// the hundred newest. Of these also to one whose job is under way, for another wait of the same reply.
+    /// Says to how many: none is kept for a run that begins to wait later.
     pub async fn deliver(
         &self,
         by: &Principal,
         user_id: &str,
         event: &Delivery,
     ) -> Result<usize, NotDecided> {
-        let (mut delivered, mut cursor) = (0, None::<String>);
+        let wanted = JobQuery { user_id, status: None, limit: PAGE, cursor: None };
+        let mut newest = self.queue.list(&wanted).await.map_err(WaitError::from)?.jobs;
+        newest.retain(|job| !job.status.has_ended());
+        let mut delivered = 0;
+        for jobs in newest.chunks(AT_ONCE) {
+            for of_job in join_all(jobs.iter().map(|job| self.deliver_to(job, by, event))).await {
+                delivered += of_job?;
+            }
+        }
+        let looked_at: HashSet<_> = newest.iter().map(|job| job.id.as_str()).collect();
+        let mut cursor = None::<String>;
         for _ in 0..MOST_PAGES {
-            let wanted =
-                JobQuery { user_id, status: Some(JobStatus::Parked), limit: PAGE, cursor: cursor.as_deref() };
+            let wanted = JobQuery { status: Some(JobStatus::Parked), cursor: cursor.as_deref(), ..wanted };
             let page = self.queue.list(&wanted).await.map_err(WaitError::from)?;
-            for job in &page.jobs {
-                let of_job = self.readable(job).await?;
-                for wait in of_job.iter().filter(|wait| event.is_for(wait)) {
-                    let verdict = Verdict::Answer { answer: event.data.clone() };
-                    let proposed =
-                        ProposedDecision { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
-                    match self.decide(&wait.id, &proposed).await {
-                        Ok(_) => delivered += 1,
-                        // Delivered before, expired or cancelled meanwhile.
-                        Err(NotDecided::Already(_) | NotDecided::NotWaiting | NotDecided::Unknown) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
+            for job in page.jobs.iter().filter(|job| !looked_at.contains(job.id.as_str())) {
+                delivered += self.deliver_to(job, by, event).await?;
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
                 break;
+            }
+        }
+        Ok(delivered)
+    }
+
+    /// Delivers an event to one run. Says for how many of its waits.
+    async fn deliver_to(&self, job: &Job, by: &Principal, event: &Delivery) -> Result<usize, NotDecided> {
+        let mut delivered = 0;
+        let of_job = self.readable(job).await?;
+        for wait in of_job.iter().filter(|wait| event.is_for(wait)) {
+            let verdict = Verdict::Answer { answer: event.data.clone() };
+            let proposed = ProposedDecision { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
+            match self.decide(&wait.id, &proposed).await {
+                Ok(_) => delivered += 1,
+                // Delivered before, expired or cancelled meanwhile.
+                Err(NotDecided::Already(_) | NotDecided::NotWaiting | NotDecided::Unknown) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(delivered)

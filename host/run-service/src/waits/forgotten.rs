@@ -94,8 +94,8 @@ impl Waits {
                 }
                 Some(_) => Ok(Some(Duration::ZERO)),
             },
-            // A program that can read it goes on with it.
-            Err(JournalError::Newer { .. }) => Ok(None),
+            // A program that can read it goes on with it. The job of a damaged one ends when it is due.
+            Err(JournalError::Newer { .. } | JournalError::Damaged { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

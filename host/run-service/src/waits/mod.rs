@@ -105,6 +105,18 @@ pub enum WaitError {
     Run(#[from] UnexpectedEvent),
 }
 
+impl WaitError {
+    /// Whether one journal cannot be read by this program, although its store answers.
+    fn is_of_one_journal(&self) -> bool {
+        self.is_damage() || matches!(self, Self::Journal(JournalError::Newer { .. }))
+    }
+
+    /// Whether the journal is damaged, so that reading it again does not help.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Journal(JournalError::Damaged { .. }))
+    }
+}
+
 impl Waits {
     /// The waits of the jobs of `queue`, whose runs have their journals in `journal`.
     pub fn new(queue: Arc<dyn JobQueue>, journal: Arc<dyn RunStore>, toolbox: Arc<dyn Toolbox>) -> Self {
@@ -231,7 +243,7 @@ impl Waits {
     /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.
     async fn readable(&self, job: &Job) -> Result<Vec<JobWait>, WaitError> {
         match self.of_job(job).await {
-            Err(error @ (WaitError::Run(_) | WaitError::Journal(JournalError::Newer { .. }))) => {
+            Err(error) if error.is_of_one_journal() => {
                 tracing::warn!(job_id = job.id, %error, "what a job waits for cannot be read by this program");
                 Ok(Vec::new())
             }

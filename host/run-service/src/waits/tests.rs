@@ -3,6 +3,7 @@
 mod children;
 mod races;
 mod retried;
+mod under_way;
 
 use std::time::{Duration, SystemTime};
 
@@ -202,6 +203,11 @@ async fn edited_arguments_have_to_fit_the_tool() {
     let bench = Bench::parked(tools()).await;
     let bad = bench.decide(&ada(), Verdict::Edit { arguments: json!([1]) }).await.unwrap_err().to_string();
     assert!(bad.starts_with("what was given does not fit the schema: the arguments: [1] "), "{bad}");
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    for arguments in [json!({ "euros": deep }), json!({ "$serde_json::private::RawValue": 1 })] {
+        let bad = bench.decide(&ada(), Verdict::Edit { arguments }).await.unwrap_err().to_string();
+        assert!(bad.starts_with("what was given is nested too deeply"), "{bad}");
+    }
     bench.decide(&ada(), Verdict::Edit { arguments: json!({ "euros": 1 }) }).await.unwrap();
     bench.work_for(1).await;
     let result = bench.result();
@@ -410,6 +416,19 @@ async fn a_run_that_waits_can_be_decided_about_behind_an_attempt_that_failed() {
     bench.decide(&ada(), Verdict::Approve).await.unwrap();
     bench.work_for(10).await;
     assert_eq!(bench.status(), JobStatus::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_journal_hides_no_other_one_and_its_job_ends_when_it_is_due() {
+    let bench = Bench::parked(tools()).await;
+    bench.runs.damage("run_job_1");
+    let admin = Principal { role: Some("admin".into()), ..Principal::user("eve") };
+    assert!(bench.waits.list("ada", 10, None).await.unwrap().waits.is_empty());
+    assert!(bench.waits.list_decidable(&admin, 10, None).await.unwrap().waits.is_empty());
+    assert!(bench.waits.of(&bench.job_id).await.unwrap_err().is_damage());
+    assert!(bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap());
+    bench.work_for(1).await;
+    assert_eq!(bench.status(), JobStatus::Failed);
 }
 
 /// A server that is restarted without its last second.

@@ -23,7 +23,7 @@ use tracing::{Instrument as _, warn};
 use super::{schedule, spans};
 use crate::clock;
 use crate::held_lease::new_owner;
-use crate::jobs::Jobs;
+use crate::jobs::{CLOCKS_APART, Jobs};
 use crate::outage::Outage;
 use crate::waits::{JobWait, Waits};
 
@@ -48,8 +48,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// How long after its submission a job that the queue does not know counts as never added.
 const NEVER_ADDED: Duration = Duration::from_mins(10);
 
-/// How far the clocks of the queue and of the outbox may be apart without an end taking another id.
-const CLOCKS_APART: Duration = Duration::from_secs(1);
+/// How long after a webhook was armed for a retry its job may still have the failure of before: longer than a
+/// statement takes to arrive at the queue whose sender has died.
+const PUT_BACK_WITHIN: Duration = Duration::from_mins(2);
 
 /// The message about the end of a job, or about what its run waits for, as JSON: type, timestamp, data.
 pub type RenderJob = fn(&Job, &[JobWait]) -> String;
@@ -89,12 +90,13 @@ impl Dispatcher {
     /// Delivers until `stopping` is cancelled, and then what is under way for `GRACE`. Dropped, it leaves
     /// what it has claimed to the lease.
     pub async fn run(&self, stopping: CancellationToken) {
-        let owner = new_owner();
         let mut deliveries = FuturesUnordered::new();
         let (mut next_claim, mut may_be_more) = (Instant::now(), false);
         while !stopping.is_cancelled() {
             if deliveries.len() < AT_ONCE && Instant::now() >= next_claim {
                 let room = u32::try_from(AT_ONCE - deliveries.len()).unwrap_or(1);
+                // Of each claim: of a job that was retried meanwhile, one process may have two deliveries.
+                let owner = new_owner();
                 let claimed = beside(&mut deliveries, self.claim(&owner, room)).await;
                 // More may be due, of users who have as many deliveries under way as they may, or of anybody.
                 may_be_more = claimed.as_ref().is_some_and(|due| !due.is_empty());
@@ -103,7 +105,7 @@ impl Dispatcher {
                         .as_ref()
                         .map_or(PAUSE, |due| if due.len() == room as usize { Duration::ZERO } else { POLL });
                 for webhook in claimed.unwrap_or_default() {
-                    deliveries.push(self.attend(&owner, webhook));
+                    deliveries.push(self.attend(owner.clone(), webhook));
                 }
             }
             tokio::select! {
@@ -142,16 +144,16 @@ impl Dispatcher {
     }
 
     /// Does what is due for one webhook.
-    async fn attend(&self, owner: &str, webhook: Webhook) {
+    async fn attend(&self, owner: String, webhook: Webhook) {
         let job_id = webhook.job_id.clone();
         let Settled { webhook, next } = self.proceed(webhook).await;
         for _ in 0..3 {
-            match self.context.outbox.settle(owner, &webhook, next).await {
+            match self.context.outbox.settle(&owner, &webhook, next).await {
                 Ok(true) => return,
                 Ok(false) => {
                     warn!(
                         job_id,
-                        "a webhook's lease ended before its delivery did: it may be delivered twice"
+                        "a webhook's lease ended before its delivery did, or its job was retried: it may be delivered twice"
                     );
                     return;
                 }
@@ -167,6 +169,9 @@ impl Dispatcher {
         let age = clock::now().duration_since(webhook.created_at).unwrap_or_default();
         match self.context.jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await {
             Err(_error) => Settled { webhook, next: Some(PAUSE) },
+            Ok(Some(job)) if is_to_be_put_back(&webhook, &job) && age < PUT_BACK_WITHIN => {
+                Settled { webhook, next: Some(schedule::poll(age)) }
+            }
             Ok(Some(job)) if job.status.has_ended() => self.deliver(webhook, &job).await,
             Ok(Some(job)) if job.status == JobStatus::Parked => self.tell_waits(webhook, &job, age).await,
             Ok(None) if age >= NEVER_ADDED || webhook.state == WebhookState::Pending => {
@@ -233,6 +238,12 @@ impl Dispatcher {
     }
 
     async fn deliver(&self, mut webhook: Webhook, job: &Job) -> Settled {
+        // Read behind the job: when that was retried since the webhook was claimed, its end may be another
+        // one, which has another id.
+        let kept = self.context.outbox.read(&webhook.job_id).await;
+        if !kept.is_ok_and(|kept| kept.is_some_and(|kept| kept.created_at == webhook.created_at)) {
+            return Settled { webhook, next: Some(PAUSE) };
+        }
         let message = WebhookMessage { id: end_id(&webhook, job), body: (self.context.render)(job, &[]) };
         let (state, retry_after) = self.send(&mut webhook, &message, None).await;
         let next = match state {
@@ -251,6 +262,11 @@ impl Dispatcher {
         };
         Settled { webhook, next }
     }
+}
+
+/// Whether the webhook was armed for a retry that the queue has not carried out yet.
+fn is_to_be_put_back(webhook: &Webhook, job: &Job) -> bool {
+    job.status == JobStatus::Failed && job.finished_at.is_some_and(|failed| failed < webhook.created_at)
 }
 
 /// The id of the message that a job has ended. A job's webhook is put in before the job, and again when the

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::webhooks::{NewWebhook, WebhookMessage, WebhookReply};
 use agent_core::ports::{
-    AttemptEnd, JobQueue, Journal as _, RunStore as _, Spawn as _, ToolSet as _, WaitingCall, WebhookSender,
+    AttemptEnd, JobQueue, Journal as _, RunStore as _, Spawn as _, ToolSet as _, WaitingCall,
+    WebhookOutbox as _, WebhookSender,
 };
 use agent_core::testing::{EchoTools, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
@@ -16,7 +17,8 @@ use agent_core::words::{
 };
 use boxed_async::boxed_async;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::task::yield_now;
+use tokio::time::{Instant, advance, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{Dispatcher, DispatcherContext, Webhooks};
@@ -151,13 +153,46 @@ impl Bench {
         id
     }
 
-    async fn finish_job(&self) {
+    async fn end_job(&self, end: AttemptEnd) {
         let claim = self.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
-        self.queue.settle(&claim, &AttemptEnd::Cancelled).await.unwrap();
+        self.queue.settle(&claim, &end).await.unwrap();
+    }
+
+    async fn finish_job(&self) {
+        self.end_job(AttemptEnd::Cancelled).await;
+    }
+
+    async fn fail_job(&self) {
+        self.end_job(AttemptEnd::Failed { error: "it failed".into(), retry: false }).await;
+    }
+
+    /// The queue drops the job, whose run has such a record, and the receiver is back.
+    async fn trim(&self, run_id: &str, outcome: RunOutcome) {
+        let now = SystemTime::now();
+        let record = RunRecord {
+            request_id: self.job_id.clone(),
+            job_id: Some(self.job_id.clone()),
+            started_at: now,
+            finished_at: now,
+            ..agent_core::testing::record(run_id, outcome)
+        };
+        self.records.save(&record).await.unwrap();
+        self.queue.remove(&self.job_id);
+        *self.receiver.replies.lock() = vec![Ok(200)];
     }
 
     fn got(&self) -> Vec<(Instant, WebhookMessage)> {
         self.receiver.got.lock().clone()
+    }
+
+    /// The ids of all messages.
+    fn ids(&self) -> Vec<String> {
+        self.got().into_iter().map(|(_, message)| message.id).collect()
+    }
+
+    /// The ids of the messages that the job has ended: of its first run, and that of its retry.
+    fn end_ids(&self) -> [String; 2] {
+        ["", "_00ade6f2"].map(|run| format!("msg_{}{run}", self.job_id))
     }
 
     fn row(&self, job_id: &str) -> Webhook {
@@ -312,17 +347,7 @@ async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record
     let bench = Bench::new(&[Err("the connection was refused")]).await;
     bench.finish_job().await;
     sleep(Duration::from_secs(3)).await;
-    let now = SystemTime::now();
-    let record = RunRecord {
-        request_id: bench.job_id.clone(),
-        job_id: Some(bench.job_id.clone()),
-        started_at: now,
-        finished_at: now,
-        ..agent_core::testing::record("run_1", agent_core::testing::failed(""))
-    };
-    bench.records.save(&record).await.unwrap();
-    bench.queue.remove(&bench.job_id);
-    *bench.receiver.replies.lock() = vec![Ok(200)];
+    bench.trim("run_1", agent_core::testing::failed("")).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
     assert_eq!(bench.got().last().unwrap().1.body, format!("{} failed", bench.job_id));
@@ -336,25 +361,13 @@ async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journ
     sleep(Duration::from_secs(3)).await;
     let agent = scripted_agent([Ok(says("four"))], EchoTools::new(&[]), bench.records.clone());
     let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
-    let now = SystemTime::now();
-    let record = RunRecord {
-        request_id: bench.job_id.clone(),
-        job_id: Some(bench.job_id.clone()),
-        started_at: now,
-        finished_at: now,
-        ..agent_core::testing::record(
-            &result.id,
-            RunOutcome::Ended {
-                stop_reason: result.stop_reason,
-                iterations: result.iterations,
-                usage: result.usage,
-                model: result.model.clone(),
-            },
-        )
+    let ended = RunOutcome::Ended {
+        stop_reason: result.stop_reason,
+        iterations: result.iterations,
+        usage: result.usage,
+        model: result.model.clone(),
     };
-    bench.records.save(&record).await.unwrap();
-    bench.queue.remove(&bench.job_id);
-    *bench.receiver.replies.lock() = vec![Ok(200)];
+    bench.trim(&result.id, ended).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
     let body = bench.got().pop().unwrap().1.body;
@@ -406,12 +419,62 @@ async fn what_the_run_of_a_retry_waits_for_and_its_end_are_told_as_well() {
     sleep(Duration::from_secs(600)).await;
     bench.queue.cancel(&bench.job_id).await.unwrap();
     sleep(Duration::from_secs(600)).await;
-    let ids: Vec<_> = bench.got().into_iter().map(|(_, message)| message.id).collect();
-    let end = format!("msg_{}", bench.job_id);
-    let of_retry = format!("{end}_00ade6f2");
-    assert_eq!(ids, [format!("msg_{before}"), end, format!("msg_{anew}"), of_retry]);
+    let [end, of_retry] = bench.end_ids();
+    assert_eq!(bench.ids(), [format!("msg_{before}"), end, format!("msg_{anew}"), of_retry]);
     assert_eq!(bench.got()[3].1.body, format!("{} cancelled", bench.job_id));
     assert_eq!((bench.state(), bench.row(&bench.job_id).attempts.len()), (WebhookState::Delivered, 4));
+}
+
+/// The process has two deliveries of the webhook then, of which the one of the failure has lost its claim.
+#[tokio::test(start_paused = true)]
+async fn a_delivery_under_way_when_its_job_is_retried_does_not_end_the_webhook() {
+    let bench = Bench::new(&[Ok(200), Err("it was restarted"), Ok(200)]).await;
+    *bench.receiver.takes.lock() = Duration::from_secs(3);
+    bench.fail_job().await;
+    while bench.got().is_empty() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    jobs::retry(&*bench.queue, Some(&*bench.outbox), &bench.job_id).await.unwrap();
+    bench.finish_job().await;
+    sleep(Duration::from_secs(60)).await;
+    let [end, of_retry] = bench.end_ids();
+    assert_eq!(bench.ids(), [end, of_retry.clone(), of_retry], "within a second of the submission, too");
+    assert_eq!(bench.state(), WebhookState::Delivered);
+}
+
+/// The retry arrives at the queue when its sender has died, or never.
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_not_sent_again_while_its_job_may_still_be_put_back() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    let [end, of_retry] = bench.end_ids();
+    bench.fail_job().await;
+    sleep(Duration::from_secs(60)).await;
+    bench.outbox.rearm(&bench.job_id, SystemTime::UNIX_EPOCH).await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.ids(), [&*end]);
+    bench.queue.retry(&bench.job_id).await.unwrap();
+    bench.fail_job().await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(bench.ids(), [&*end, &*of_retry]);
+    bench.outbox.rearm(&bench.job_id, SystemTime::UNIX_EPOCH).await.unwrap();
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(bench.ids(), [&*end, &*of_retry, &*of_retry]);
+}
+
+/// The job is retried between the claim of its webhook and the look at the job.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_new_run_is_not_sent_under_the_id_of_the_run_before() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    bench.finish_job().await;
+    advance(Duration::from_secs(1)).await;
+    for _ in 0..10 {
+        let armed = bench.row(&bench.job_id).created_at + Duration::from_secs(1);
+        bench.outbox.rearm(&bench.job_id, armed).await.unwrap();
+        yield_now().await;
+    }
+    assert!(bench.got().is_empty(), "{:?}", bench.got());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((bench.got().len(), bench.state()), (1, WebhookState::Delivered));
 }
 
 #[tokio::test(start_paused = true)]

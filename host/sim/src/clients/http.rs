@@ -52,7 +52,7 @@ impl Client {
     ) -> Option<Answer> {
         let request = asked.request()?;
         let sent = self.replicas.ask(&self.world, replica, name, |service| {
-            async move { service.edge.answer(request).await }.boxed()
+            async move { service.edge().answer(request).await }.boxed()
         });
         sent.await.flatten()
     }

@@ -93,7 +93,7 @@ impl Client {
         let mut left = breaks.then(|| self.random.usize(1..CUT_WITHIN));
         let (replica, (sender, received)) = (self.replica(), mpsc::unbounded_channel());
         let serve = self.replicas.ask(&self.world, replica, name, move |service| {
-            async move { service.edge.serve(request, sender).await }.boxed()
+            async move { service.edge().serve(request, sender).await }.boxed()
         });
         let read = async {
             let (mut received, mut bytes) = (received, Vec::new());

@@ -14,6 +14,7 @@ use super::{Client, TRIES};
 use crate::plan::Plan;
 use crate::promises::{PromisedJob, SeenEnd};
 
+pub(super) const HOOK: &str = "https://hook.test";
 pub(super) const NOT_LOST: &str = "no acknowledged job is lost";
 const ONE_END_SEEN: &str = "whoever reads a job that has ended reads one end";
 
@@ -52,8 +53,8 @@ impl Client {
             let (job_id, user_id) = (data.id.clone().unwrap_or_default(), data.user_id.clone());
             let put = move |service: std::sync::Arc<crate::service::Service>| {
                 async move {
-                    let webhook = NewWebhook { job_id: &job_id, user_id: &user_id, url: "https://hook.test" };
-                    service.outbox.put(&webhook).await
+                    let webhook = NewWebhook { job_id: &job_id, user_id: &user_id, url: HOOK };
+                    service.webhooks.put(&webhook).await
                 }
                 .boxed()
             };
@@ -121,9 +122,7 @@ impl Client {
         let promised = self.world.promises.lock().jobs.clone();
         let failed =
             failed.into_iter().find(|job| promised.get(&job.id).is_some_and(|job| job.plan.is_some()));
-        let Some(Job { id, run_id, user_id, .. }) = failed else { return };
-        // Before it is asked for: the answer may be lost.
-        self.world.promises.lock().retried.extend([id.clone(), run_id]);
+        let Some(Job { id, user_id, .. }) = failed else { return };
         let (replica, name, path) = (self.replica(), self.name.clone(), format!("/admin/jobs/{id}/retry"));
         let asked = ClientRequest { role: Some("admin"), ..ClientRequest::post(path, &name, json!({})) };
         let answer = self.send(replica, "client retry", asked).await;

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::http::ClientRequest;
-use super::jobs::NOT_LOST;
+use super::jobs::{HOOK, NOT_LOST};
 use super::{Client, TRIES};
 use crate::edge::Answer;
 use crate::plan::Plan;
@@ -19,16 +19,20 @@ impl Client {
         let number = self.world.promises.lock().next_plan();
         let plan = Plan::of(self.world.seed, number);
         let key = format!("key-{number}");
+        let (has_webhook, mut body) = (self.random.bool(), json!({ "query": plan.input() }));
+        if has_webhook {
+            body["webhookUrl"] = json!(HOOK);
+        }
         let mut first = None::<Answer>;
         for tries in 0..TRIES {
             let answers = if self.random.u32(0..4) == 0 {
                 let (one, other) = (self.replica(), self.replica());
-                let both = (self.post(one, &user, &plan, &key), self.post(other, &user, &plan, &key));
+                let both = (self.post(one, &user, &body, &key), self.post(other, &user, &body, &key));
                 let (one, other) = tokio::join!(both.0, both.1);
                 vec![one, other]
             } else {
                 let replica = self.replica();
-                vec![self.post(replica, &user, &plan, &key).await]
+                vec![self.post(replica, &user, &body, &key).await]
             };
             for answer in answers.into_iter().flatten().filter(|answer| answer.status == StatusCode::ACCEPTED)
             {
@@ -45,7 +49,7 @@ impl Client {
         }
         let body = first.and_then(|answer| serde_json::from_str::<Value>(&answer.body).ok());
         let Some(job_id) = body.and_then(|body| body["jobId"].as_str().map(str::to_owned)) else { return };
-        let promised = PromisedJob::of(user.clone(), Some(plan));
+        let promised = PromisedJob { has_webhook, ..PromisedJob::of(user.clone(), Some(plan)) };
         self.world.promises.lock().jobs.entry(job_id.clone()).or_insert(promised);
         self.world.reached("a job was submitted over HTTP");
         self.read_over_http(&user, &job_id).await;
@@ -72,13 +76,10 @@ impl Client {
     }
 
     /// Submits the job on that replica.
-    async fn post(&self, replica: usize, user: &str, plan: &Plan, key: &str) -> Option<Answer> {
+    async fn post(&self, replica: usize, user: &str, body: &Value, key: &str) -> Option<Answer> {
         let headers = [("idempotency-key", key), ("x-request-id", key)];
-        let body = json!({ "query": plan.input() });
-        let asked = ClientRequest {
-            headers: &headers,
-            ..ClientRequest::post("/api/agent/async".to_owned(), user, body)
-        };
+        let path = "/api/agent/async".to_owned();
+        let asked = ClientRequest { headers: &headers, ..ClientRequest::post(path, user, body.clone()) };
         let answer = self.send(replica, "client post", asked).await;
         let status = answer.as_ref().map_or("no answer", |answer| match answer.status {
             StatusCode::ACCEPTED => "accepted",

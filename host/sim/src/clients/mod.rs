@@ -102,9 +102,3 @@ impl Client {
         is_in_one.then(|| format!("talk{}", self.random.u64(0..conversations)))
     }
 }
-
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("name", &self.name).finish_non_exhaustive()
-    }
-}

@@ -14,7 +14,6 @@ pub use webhooks::Receiver;
 use crate::gate::Gate;
 
 /// A store behind a gate.
-#[derive(Debug)]
 pub struct Ported<S> {
     gate: Gate,
     store: Arc<S>,

@@ -1,5 +1,6 @@
 //! The queue of jobs.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{AttemptEnd, Claim, Epoch, JobChanges, JobQueue, QueueError, Renewal};
@@ -10,6 +11,7 @@ use boxed_async::boxed_async;
 use super::Ported;
 use crate::gate::Call;
 use crate::mutation::Mutation;
+use crate::promises::end_of;
 
 fn fails(detail: String) -> QueueError {
     QueueError::Store { detail }
@@ -17,7 +19,7 @@ fn fails(detail: String) -> QueueError {
 
 impl Ported<TestQueue> {
     /// A claim as the store gave it, or as the seeded bug has it.
-    fn given(&self, claim: Option<Claim>) -> Option<Claim> {
+    fn given(&self, worker: &str, claim: Option<Claim>) -> Option<Claim> {
         let world = &self.gate.world;
         let mut claim = claim?;
         if claim.earlier.lost > 0 {
@@ -30,11 +32,12 @@ impl Ported<TestQueue> {
             claim.earlier.are_none = true;
         }
         // A release that does not know it carries the run on until its first heartbeat.
-        claim.cancel_asked &= self.gate.process.release.knows_cancel_requests();
+        claim.cancel_asked &= self.gate.process.release.knows_cancel_requests;
         if claim.cancel_asked {
             world.reached("a job was claimed to be cancelled");
         }
         world.claimed(&claim.job_id, claim.epoch);
+        world.note(worker, "claimed", &claim.job_id, &claim.epoch.0.to_string());
         claim.data = claim.data.map(|data| self.gate.process.release.job(data));
         Some(claim)
     }
@@ -49,19 +52,35 @@ impl Ported<TestQueue> {
         }
     }
 
-    /// Takes note of who has told the queue of an end, if that was not told before.
-    fn settled(&self, claim: &Claim, had_ended: bool, error: Option<&QueueError>) {
-        match error {
-            None if !had_ended => self.note_end(&claim.job_id),
-            Some(QueueError::LeaseLost { .. }) => {
-                self.gate.world.reached("the end of an attempt came too late");
+    /// Tells the store of an end, and takes note of who has, if that was not told before.
+    async fn tell<T: Send + 'static, S: Future<Output = Result<T, QueueError>> + Send + 'static>(
+        &self,
+        claim: &Claim,
+        end: &AttemptEnd,
+        settle: impl FnOnce(Arc<TestQueue>, Claim, AttemptEnd) -> S + Send + 'static,
+    ) -> Result<T, QueueError> {
+        let (this, told, end_told) = (self.clone(), self.told_under(claim), end.clone());
+        let settle = async move {
+            let job_id = told.job_id.clone();
+            let had_ended = this.has_ended(&job_id);
+            let settled = settle(this.store.clone(), told, end_told).await;
+            match &settled {
+                Ok(_) if !had_ended => this.note_end(&job_id),
+                Err(QueueError::LeaseLost { .. }) => {
+                    this.gate.world.reached("the end of an attempt came too late");
+                }
+                Ok(_) | Err(_) => {}
             }
-            None | Some(_) => {}
-        }
+            settled
+        };
+        self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await
     }
 
+    /// Whether the job has ended; of its end note is taken.
     fn has_ended(&self, job_id: &str) -> bool {
-        self.store.find(job_id).is_some_and(|job| job.status.has_ended())
+        let ended = self.store.find(job_id).filter(|job| job.status.has_ended());
+        self.gate.world.promises.lock().happened.extend(ended.as_ref().map(end_of));
+        ended.is_some()
     }
 
     /// Takes note of the process that has ended the job, or that nobody has.
@@ -108,8 +127,12 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn cancel(&self, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        let (store, id) = (self.store.clone(), job_id.to_owned());
-        let cancel = async move { store.cancel(&id).await };
+        let (this, id) = (self.clone(), job_id.to_owned());
+        let cancel = async move {
+            let cancelled = this.store.cancel(&id).await;
+            this.has_ended(&id);
+            cancelled
+        };
         let cancelled = self.gate.write(Call::rare("queue.cancel", job_id), fails, cancel).await;
         // Whoever had no answer does not know that there is a run to be ended.
         if cancelled == Ok(CancelOutcome::Done) {
@@ -137,9 +160,14 @@ impl JobQueue for Ported<TestQueue> {
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
         let retry = async {
+            let run_of = || self.store.find(job_id).map(|job| job.run_id);
+            let before = run_of();
             let retried = self.store.retry(job_id).await;
             if retried == Ok(RetryOutcome::Done) {
                 self.note_end(job_id);
+                let mut promises = self.gate.world.promises.lock();
+                promises.retries.extend(run_of());
+                promises.retried.extend(before.into_iter().chain([job_id.to_owned()]));
             }
             retried
         };
@@ -157,11 +185,7 @@ impl JobQueue for Ported<TestQueue> {
         let (store, by) = (self.store.clone(), worker.to_owned());
         let claim = async move { store.claim(&by, patience).await };
         let claim = self.gate.write(Call::poll("queue.claim"), fails, claim).await?;
-        let claim = self.given(claim);
-        if let Some(claim) = &claim {
-            self.gate.world.note(worker, "claimed", &claim.job_id, &claim.epoch.0.to_string());
-        }
-        Ok(claim)
+        Ok(self.given(worker, claim))
     }
 
     async fn incarnation(&self) -> Result<Option<String>, QueueError> {
@@ -198,14 +222,7 @@ impl JobQueue for Ported<TestQueue> {
     }
 
     async fn settle(&self, claim: &Claim, end: &AttemptEnd) -> Result<(), QueueError> {
-        let (this, told, told_of) = (self.clone(), self.told_under(claim), end.clone());
-        let settle = async move {
-            let had_ended = this.has_ended(&told.job_id);
-            let settled = this.store.settle(&told, &told_of).await;
-            this.settled(&told, had_ended, settled.as_ref().err());
-            settled
-        };
-        self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await
+        self.tell(claim, end, |store, claim, end| async move { store.settle(&claim, &end).await }).await
     }
 
     async fn settle_and_claim(
@@ -214,21 +231,15 @@ impl JobQueue for Ported<TestQueue> {
         end: &AttemptEnd,
         worker: &str,
     ) -> Result<Option<Claim>, QueueError> {
-        let (this, told, told_of) = (self.clone(), self.told_under(claim), end.clone());
         let by = worker.to_owned();
-        let settle = async move {
-            let had_ended = this.has_ended(&told.job_id);
-            let next = this.store.settle_and_claim(&told, &told_of, &by).await;
-            this.settled(&told, had_ended, next.as_ref().err());
-            next
+        let settle = |store: Arc<TestQueue>, claim, end| async move {
+            store.settle_and_claim(&claim, &end, &by).await
         };
-        let next = self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await;
-        let next = self.given(next?);
-        if let Some(next) = &next {
+        let next = self.tell(claim, end, settle).await?;
+        if next.is_some() {
             self.gate.world.reached("the end of an attempt claimed the next job");
-            self.gate.world.note(worker, "claimed", &next.job_id, &next.epoch.0.to_string());
         }
-        Ok(next)
+        Ok(self.given(worker, next))
     }
 
     async fn changes(&self, after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {

@@ -48,7 +48,15 @@ impl Ported<TestRuns> {
         let appended = self.store.append(run_id, written_under, first, &events).await;
         match &appended {
             Ok(()) if length >= first + events.len() as u64 => world.reached("an append was repeated"),
-            Ok(()) => world.judge_journal(run_id, epoch),
+            Ok(()) => {
+                let waits = events.iter().filter_map(|event| match event {
+                    Event::Waiting { waits, .. } => Some(waits),
+                    _ => None,
+                });
+                let told = waits.flatten().map(|wait| format!("msg_{}", wait.id));
+                world.promises.lock().happened.extend(told);
+                world.judge_journal(run_id, epoch);
+            }
             Err(JournalError::Fenced { .. }) => world.reached("a writer was fenced off"),
             Err(JournalError::Conflict { .. }) => world.reached("an event number was taken"),
             Err(_) => {}

@@ -1,6 +1,6 @@
 //! The outbox of webhooks, and their receivers.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::ports::webhooks::{ClaimBounds, NewWebhook, WebhookMessage, WebhookReply};
 use agent_core::ports::{WebhookError, WebhookOutbox, WebhookSender};
@@ -9,19 +9,29 @@ use agent_core::words::{Webhook, WebhookState};
 use boxed_async::boxed_async;
 
 use super::Ported;
-use crate::faults::CallKind;
 use crate::gate::{Call, Gate};
 use crate::mutation::Mutation;
+
+impl Ported<TestOutbox> {
+    /// Takes note of a webhook that counts as submitted now although its job is there already.
+    fn armed(&self, job_id: &str) {
+        let world = &self.gate.world;
+        if world.queue.find(job_id).is_some() {
+            world.promises.lock().armed.insert(job_id.to_owned());
+        }
+    }
+}
 
 #[boxed_async]
 impl WebhookOutbox for Ported<TestOutbox> {
     async fn put(&self, webhook: &NewWebhook<'_>) -> Result<(), WebhookError> {
         let NewWebhook { job_id, user_id, url } = *webhook;
         let owned = [job_id, user_id, url].map(str::to_owned);
-        let store = self.store.clone();
+        let this = self.clone();
         let put = async move {
             let [job_id, user_id, url] = &owned;
-            store.put(&NewWebhook { job_id, user_id, url }).await
+            this.armed(job_id);
+            this.store.put(&NewWebhook { job_id, user_id, url }).await
         };
         self.gate.write(Call::step("webhook.put", job_id), WebhookError, put).await
     }
@@ -71,14 +81,20 @@ impl WebhookOutbox for Ported<TestOutbox> {
         self.gate.pass(Call::step("webhook.replay", job_id), WebhookError, self.store.replay(job_id)).await
     }
 
-    async fn rearm(&self, job_id: &str, within: Duration) -> Result<bool, WebhookError> {
-        let rearm = self.store.rearm(job_id, within);
-        self.gate.pass(Call::step("webhook.rearm", job_id), WebhookError, rearm).await
+    async fn rearm(&self, job_id: &str, not_before: SystemTime) -> Result<bool, WebhookError> {
+        let (this, id) = (self.clone(), job_id.to_owned());
+        let rearm = async move {
+            if this.gate.world.has(Mutation::WebhookNotArmed) {
+                return Ok(true);
+            }
+            this.armed(&id);
+            this.store.rearm(&id, not_before).await
+        };
+        self.gate.write(Call::step("webhook.rearm", job_id), WebhookError, rearm).await
     }
 }
 
 /// A receiver that confirms what reaches it.
-#[derive(Debug)]
 pub struct Receiver(pub Gate);
 
 #[boxed_async]
@@ -88,7 +104,7 @@ impl WebhookSender for Receiver {
     }
 
     async fn send(&self, _url: &str, message: &WebhookMessage) -> WebhookReply {
-        let call = Call { name: "webhook.send", subject: &message.id, kind: CallKind::Step };
+        let call = Call::step("webhook.send", &message.id);
         let (world, received) = (self.0.world.clone(), message.clone());
         let sent = async move {
             world.promises.lock().delivered(&received);

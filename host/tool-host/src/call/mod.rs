@@ -79,9 +79,9 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, tool: &Arc<Tool>, request: Tool
                 begun = Instant::now();
             }
             None => {
-                let policy = runtime.grants.current();
+                let (policy, had_grants) = (runtime.grants.current(), attempts.had_grants());
                 let answer = attempts.into_return(tool, &request, &progress, policy.digest());
-                tool.tell_trial(runtime, &request, &answer, call.start);
+                tool.tell_trial(runtime, &request, &answer, (call.start, had_grants));
                 return answer;
             }
         }

@@ -73,6 +73,11 @@ impl Attempts {
         (self.granted, self.deadline) = (granted, Some(deadline));
     }
 
+    /// Whether an attempt got as far as that.
+    pub(super) fn had_grants(&self) -> bool {
+        self.deadline.is_some()
+    }
+
     /// The answer that the same call had, if the tool says that it always has the same one.
     pub(super) fn known_answer(
         &mut self,

@@ -18,13 +18,16 @@ const UNAVAILABLE: &str = "unavailable";
 
 /// How long to wait before the next attempt; nothing when there is to be none. `left` is what the call's time
 /// has left.
+///
+/// There is none of a call that may ask: its questions are numbered over all attempts, so that the next one
+/// would ask the first question as one more. The run makes it again, with the answers that it had.
 pub(super) fn pause(
     definition: &Definition,
     fault: &Fault,
     attempts: u32,
     left: Duration,
 ) -> Option<Duration> {
-    if !definition.spec.is_repeatable || attempts >= MOST_ATTEMPTS {
+    if !definition.spec.is_repeatable || definition.spec.may_ask || attempts >= MOST_ATTEMPTS {
         return None;
     }
     let pause = match fault.outcome {
@@ -50,6 +53,8 @@ mod tests {
     fn a_call_is_made_again_when_the_tool_allows_it_and_the_time() {
         let (read_only, idempotent) = (hinted(&["read-only"]), hinted(&["idempotent"]));
         let (destructive, silent) = (hinted(&["idempotent", "destructive"]), hinted(&[]));
+        let mut asking = hinted(&["read-only", "idempotent"]);
+        asking.asks();
         let crash = || Fault::host("it crashed".into());
         let away = |after: Option<&str>| Fault::refused(&failure("unavailable", after));
         let other = Fault::refused(&failure("not-found", Some("5")));
@@ -67,6 +72,8 @@ mod tests {
             (&read_only, &other, 1, None),
             (&destructive, &away(None), 1, None),
             (&silent, &away(None), 1, None),
+            (&asking, &crash(), 1, None),
+            (&asking, &away(None), 1, None),
         ];
         for (at, (definition, fault, attempts, expected)) in rows.into_iter().enumerate() {
             assert_eq!(pause(definition, fault, attempts, Duration::from_secs(1)), expected, "row {at}");

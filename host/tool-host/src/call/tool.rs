@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolRequest, WaitTerms};
-use agent_core::words::{Principal, ShownCall, ToolCall, ToolOutcome, ToolReturn, WaitKind};
+use agent_core::words::{Principal, ShownCall, ToolCall, ToolReturn, WaitKind};
 use tool_policy::{Policy, Want};
 
 use crate::component::Component;
@@ -44,15 +44,15 @@ impl Tool {
     }
 
     /// Counts a call that was answered, if its component is in a trial or has come to serve lately, and has
-    /// it made again by a shadow. A call that the policy denied says nothing of the version: nothing ran. A
-    /// kept answer of a pure tool is compared, and not counted: the version that serves has more of them than
-    /// one that is new.
+    /// it made again by a shadow. A call that the policy denied, or whose secrets were not read in time, says
+    /// nothing of the version: nothing ran. A kept answer of a pure tool is compared, and not counted: the
+    /// version that serves has more of them than one that is new.
     pub(super) fn tell_trial(
         &self,
         runtime: &Runtime,
         request: &ToolRequest<'_>,
         answer: &ToolReturn,
-        start: Instant,
+        (start, had_grants): (Instant, bool),
     ) {
         let (user, outcome, now) =
             (request.principal.user_id.as_deref(), answer.receipt.outcome, Instant::now());
@@ -60,11 +60,10 @@ impl Tool {
         if !self.is_shadow() {
             runtime.recent_users.note(user, now);
         }
-        let detail = answer.receipt.detail.as_deref();
-        if outcome == ToolOutcome::Failed && detail.is_some_and(|detail| detail.attempts == 0) {
+        if !had_grants {
             return;
         }
-        let is_kept = detail.is_some_and(|detail| detail.cached);
+        let is_kept = answer.receipt.detail.as_deref().is_some_and(|detail| detail.cached);
         if let Some(first_calls) = self.first_calls.as_ref().filter(|_| !is_kept) {
             first_calls.observe(user, outcome, duration);
         }

@@ -45,6 +45,20 @@ async fn a_registry_on_the_internet_cannot_send_us_into_a_private_network() {
     assert_eq!(problem("10.0.0.1", false, "https://10.0.0.2/").await, None);
 }
 
+#[test]
+fn one_private_address_among_public_ones_makes_no_registry_private() {
+    for (own, expected) in [
+        (&["1.1.1.1"][..], Reach::Public),
+        (&[], Reach::Public),
+        (&["1.1.1.1", "127.0.0.1"], Reach::Public),
+        (&["10.0.0.1", "2606:4700::1111"], Reach::Public),
+        (&["10.0.0.1", "fd00::1"], Reach::Any),
+    ] {
+        let own: Vec<IpAddr> = own.iter().map(|address| address.parse().unwrap()).collect();
+        assert_eq!(reach_of_redirects(&own), expected, "{own:?}");
+    }
+}
+
 #[tokio::test]
 async fn only_https_leads_elsewhere_and_never_with_credentials() {
     for (registry, plain_http, target, expected) in [

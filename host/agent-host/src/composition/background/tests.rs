@@ -24,7 +24,11 @@ struct Supervised {
 impl Supervised {
     fn starting(&self) -> Starting<'_> {
         let restarted = self.restarted.clone();
-        let supervisor = Supervisor::new(move |name| restarted.lock().push(name));
+        let supervisor = Supervisor::new(move |name, restarts| {
+            if restarts > 0 {
+                restarted.lock().push(name);
+            }
+        });
         Starting { supervisor, stopping: &self.stopping }
     }
 

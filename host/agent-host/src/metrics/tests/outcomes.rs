@@ -2,6 +2,7 @@
 
 use agent_core::circuit_breaker::Verdict;
 use agent_core::words::StopReason;
+use run_service::conversations::ConversationRefusal;
 use run_service::loop_driver::RunError;
 use run_service::testing::ScriptedInvoke;
 
@@ -25,16 +26,11 @@ async fn runs_are_counted_by_what_they_came_to() {
         Err(InvokeError::Busy { waited: Duration::ZERO }),
         Err(open),
         Err(RunError::Model(refused).into()),
+        Err(InvokeError::ToolsNotPrepared { waited: Duration::ZERO }),
+        Err(ConversationRefusal::Busy.into()),
     ];
-    assert_eq!(count("ended", "empty_reply"), "0");
-    let judged = metrics.judged(ScriptedInvoke::new(script));
-    for _ in 0..7 {
-        let _ = judged.invoke(ask("hi")).await;
-    }
-    let judged = metrics.judged(Obedient);
-    assert!(judged.invoke(ask("wait")).now_or_never().is_none());
-    std::panic::AssertUnwindSafe(judged.invoke(ask("panic"))).catch_unwind().await.unwrap_err();
-    for (outcome, reason) in [
+    let asks = script.len();
+    let expected = [
         ("ended", "completed"),
         ("ended", "token_budget"),
         ("cancelled", "requested"),
@@ -42,16 +38,29 @@ async fn runs_are_counted_by_what_they_came_to() {
         ("timed_out", "deadline"),
         ("rejected", "busy"),
         ("rejected", "circuit_open"),
+        ("rejected", "tools_not_prepared"),
+        ("rejected", "conversation"),
         ("failed", "model_refused"),
         ("failed", "panicked"),
-    ] {
+    ];
+    for (outcome, reason) in [("ended", "empty_reply")].into_iter().chain(expected) {
+        assert_eq!(count(outcome, reason), "0", "{outcome} {reason} begins at zero");
+    }
+    let judged = metrics.judged(ScriptedInvoke::new(script));
+    for _ in 0..asks {
+        let _ = judged.invoke(ask("hi")).await;
+    }
+    let judged = metrics.judged(Obedient);
+    assert!(judged.invoke(ask("wait")).now_or_never().is_none());
+    std::panic::AssertUnwindSafe(judged.invoke(ask("panic"))).catch_unwind().await.unwrap_err();
+    for (outcome, reason) in expected {
         assert_eq!(count(outcome, reason), "1", "{outcome} {reason}");
     }
     let total: u64 = lines(&metrics, "agent_runs_total{")
         .lines()
         .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
         .sum();
-    assert_eq!(total, 9, "each of them once, and nothing else");
+    assert_eq!(total, 11, "each of them once, and nothing else");
 }
 
 #[tokio::test]

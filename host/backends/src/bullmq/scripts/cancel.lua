@@ -27,7 +27,11 @@ local function record_it()
   redis.call('HSET', record, 'finishedOn', now)
   redis.call('EXPIRE', record, kept)
   redis.call('DEL', request)
-  if redis.call('EXISTS', job) == 1 then redis.call('HSET', job, mark, '1') end
+  if redis.call('EXISTS', job) == 1 then
+    redis.call('HSET', job, mark, '1')
+    -- For when nobody comes to remove it.
+    redis.call('EXPIRE', job, kept)
+  end
   return 'done'
 end
 
@@ -50,6 +54,8 @@ if redis.call('EXISTS', job) == 1 then
     local holder = redis.call('GET', lock)
     if #(string.match(holder, ':(%x+)$') or '') ~= 32 then return 'refused' end
     local added, made = unpack(redis.call('HMGET', job, 'timestamp', 'atm'))
+    -- Redis refuses SET when its memory is full, but not behind a write that takes no memory.
+    redis.call('DEL', request)
     redis.call('SET', request, (added or '0') .. ':' .. (made or '0'), 'EX', kept)
     return 'asked'
   end

@@ -10,6 +10,8 @@ local stalled, active = unpack(KEYS)
 local prefix, lease, own = ARGV[1], ARGV[4], ARGV[5]
 local tokens, ids = cmsgpack.unpack(ARGV[2]), cmsgpack.unpack(ARGV[3])
 
+-- Redis refuses SET when its memory is full, but not behind a write that takes no memory: jobs under way keep their leases then.
+redis.call('SREM', stalled, '') -- No job's id is empty.
 extend_locks(KEYS, ARGV)
 
 local answers = {}

@@ -6,6 +6,7 @@
 //! nothing, and its worker claims by itself (`queue/statements.rs`), where such jobs come first and fail if
 //! need be. So nothing of this can end a job, and whoever waits behind a stalled one does so as before.
 
+use agent_core::ports::queue::MOST_LOSSES;
 use serde::Deserialize;
 
 use crate::sql::from_row::from_row;
@@ -13,10 +14,6 @@ use crate::sql::from_row::from_row;
 /// What the lane calls the answer that is a job which was claimed: the token of the claim, and the job as
 /// JSON.
 pub(super) const CLAIMED: i64 = 3;
-
-/// How many workers may die of a job. One that kills its process would otherwise do so for ever; jobs that
-/// are merely unlucky, on a machine that keeps being restarted, are not meant.
-pub(crate) const MOST_LOSSES: i64 = 20;
 
 /// A claim of the next job, if there is one and the end that it comes with takes effect.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ use agent_core::ports::key_value::{
 };
 use boxed_async::boxed_async;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use self::held_space::{HeldSpace, SpaceRow, StoredValue, growth};
@@ -34,11 +35,16 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// How long that may take, because the caller of a write waits for it.
 const SWEEP_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// How many transactions of a process hold a space or wait for one. All who write in one space wait for its
+/// row, each on a connection: heartbeats and journals need some of the 20 that a process has.
+const MOST_HOLDERS: usize = 6;
+
 /// Keeps values in the database, shared by every process that uses the same one.
 pub struct SqlKeyValues {
     pool: SqlPool,
     /// When this process last looked for what has expired in other spaces.
     swept: Mutex<Option<Instant>>,
+    holders: Semaphore,
 }
 
 /// What a write does, and what its caller is told.
@@ -51,7 +57,12 @@ enum Next<T> {
 impl SqlKeyValues {
     /// The store in that database, whose tables `SqlPool::migrate` makes.
     pub fn new(pool: SqlPool) -> Self {
-        Self { pool, swept: Mutex::default() }
+        Self { pool, swept: Mutex::default(), holders: Semaphore::new(MOST_HOLDERS) }
+    }
+
+    /// Taken before a space is held, and kept until it is not any more.
+    async fn permit(&self) -> sqlx::Result<SemaphorePermit<'_>> {
+        self.holders.acquire().await.map_err(|_closed| sqlx::Error::PoolClosed)
     }
 
     /// Does with a key what `decide` says, which is told the time (ms since 1970) and what is there.
@@ -84,6 +95,7 @@ impl SqlKeyValues {
         key: &str,
         decide: &(impl Fn(i64, Option<&StoredValue>) -> Result<Next<T>, KeyValueError> + Send + Sync),
     ) -> sqlx::Result<Option<Result<T, KeyValueError>>> {
+        let _permit = self.permit().await?;
         let mut space = HeldSpace::hold(&self.pool, row).await?;
         let look = space.look(key).await?;
         let written = match decide(look.now, look.kept.as_ref()) {
@@ -127,6 +139,7 @@ impl SqlKeyValues {
                 }
             };
             let Some(id) = id else { return Ok(()) };
+            let _permit = self.permit().await?;
             let Some(mut space) = HeldSpace::hold_old(&self.pool, &id).await? else { return Ok(()) };
             space.sweep().await?;
             space.end().await

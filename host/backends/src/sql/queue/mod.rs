@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::backoff::exponential;
-use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, address_of, stalled_after};
+use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, MOST_LOSSES, address_of, stalled_after};
 use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal, StoreFindings};
 use agent_core::words::{
     CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome, Wait,
@@ -32,9 +32,7 @@ use self::ended::EndedJobs;
 use self::next_claim::next_claim;
 use self::reads::JobReads;
 use self::rows::{DepthRow, JobRow, ParkedRow, WaitsRow, into_claim};
-use super::commit::{
-    AttemptRow, ClaimRow, CommitError, Commits, MOST_LOSSES, NewJob, Renewal as RenewalRow, new_run_id,
-};
+use super::commit::{AttemptRow, ClaimRow, CommitError, Commits, NewJob, Renewal as RenewalRow, new_run_id};
 use super::error::describe;
 use super::text_columns::escape;
 use super::{SqlPool, ms, now, reading, rewriting, to_ms, writing};
@@ -192,7 +190,7 @@ impl SqlQueue {
         };
         let rows: Vec<ClaimRow> = writing!(&self.pool, db => {
             let query = sqlx::query_as(sql).bind(escape(worker)).bind(token);
-            query.bind(ms(self.lease)).bind(MOST_LOSSES).fetch_all(db)
+            query.bind(ms(self.lease)).bind(i64::from(MOST_LOSSES)).fetch_all(db)
         })?;
         Ok(rows.into_iter().next())
     }

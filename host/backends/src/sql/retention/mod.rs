@@ -21,7 +21,9 @@ use agent_core::ports::{
 };
 use boxed_async::boxed_async;
 
+use self::months::Bound;
 use self::partitions::{LargeTables, make_months_ahead};
+use self::unended::{MAY_GO_ON, WAITS_FOR_SOMEBODY};
 use super::error::describe;
 use super::{SqlPool, from_ms, now};
 
@@ -30,18 +32,26 @@ pub struct SqlRetention {
     pool: SqlPool,
     kind: RetainedKind,
     bounds: RetentionBounds,
+    has_jobs_elsewhere: bool,
 }
 
 impl SqlRetention {
     /// What the database has of that kind. Its tables are made by `SqlPool::migrate`.
     pub fn new(pool: SqlPool, kind: RetainedKind) -> Self {
-        Self { pool, kind, bounds: RetentionBounds::default() }
+        Self { pool, kind, bounds: RetentionBounds::default(), has_jobs_elsewhere: false }
     }
 
     /// By these bounds: on PostgreSQL runs that are kept for 28 days or longer, whatever their number, stay
     /// until their month is over, and go with it.
     pub fn with_bounds(self, bounds: RetentionBounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// Says whether jobs lie in another store than this database. A run that failed for one of them then
+    /// goes with no month: whoever sweeps asks the queue whether that job goes on with it.
+    #[must_use]
+    pub fn with_jobs_elsewhere(self, has_jobs_elsewhere: bool) -> Self {
+        Self { has_jobs_elsewhere, ..self }
     }
 
     async fn ended_runs(&self, before: SystemTime, from: Option<&str>, most: u32) -> sqlx::Result<EndedPage> {
@@ -82,7 +92,8 @@ impl Retention for SqlRetention {
                 if from.is_none() {
                     make_months_ahead(pool, LargeTables::Read).await;
                 }
-                months::drop_step(pool, before, from).await.map_err(failed)
+                let unless = if self.has_jobs_elsewhere { MAY_GO_ON } else { WAITS_FOR_SOMEBODY };
+                months::drop_step(pool, Bound { before, unless }, from).await.map_err(failed)
             }
             _ => Ok(DropStep::default()),
         }

@@ -6,8 +6,10 @@
 //! through in steps: for runs without a record, which have not ended, and for recordings, which lie in
 //! another table. Runs that have to stay go to the default partition, and the month is dropped, in one
 //! transaction. These are runs without a record or with one that says that they have not ended, runs that
-//! ended after the bound, and runs of jobs that have not ended. Where too many have to stay, or too much, or
-//! the tables cannot be locked, the month's ended runs are removed row by row instead (`runs.rs`).
+//! ended after the bound, and runs of jobs that have not ended. Where the queue lies elsewhere these are all
+//! that failed for a job: the default partition is swept row by row, and the queue is asked then. Where too
+//! many have to stay, or too much, or the tables cannot be locked, the month's ended runs are removed row by
+//! row instead (`runs.rs`).
 //!
 //! Until a month is over its runs stay, since removing them one by one is the work that dropping it saves:
 //! see [`are_dropped_whole`].
@@ -21,7 +23,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::partitions::{LIMIT_LOCKS, TABLES, execute};
 use super::recordings;
-use super::unended::{UNDER_WAY, WAITS_FOR_SOMEBODY};
+use super::unended::UNDER_WAY;
 use crate::sql::error::{describe, is_locked};
 use crate::sql::from_row::from_row;
 use crate::sql::{Postgres, SqlPool, answer, on_postgres, to_ms};
@@ -63,6 +65,15 @@ const OF_OPEN_JOBS: &str = "\
     SELECT run_id FROM jobs WHERE status = 'waiting' AND run_id >= $1 AND run_id < $2 \
     UNION ALL SELECT run_id FROM jobs WHERE status = 'active' AND run_id >= $1 AND run_id < $2 \
     UNION ALL SELECT run_id FROM jobs WHERE status = 'parked' AND run_id >= $1 AND run_id < $2";
+
+/// Which runs go with their month.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    /// Those that ended before this.
+    pub(super) before: SystemTime,
+    /// A condition: records of runs that a job may go on with, which stay.
+    pub(super) unless: &'static str,
+}
 
 from_row! {
     /// A month that is over: the first id of it, and of the one after it.
@@ -125,20 +136,16 @@ pub(super) async fn over(pool: &Postgres, before: SystemTime) -> sqlx::Result<Ve
 }
 
 /// Looks through some runs of the first month that is over and not done with, or drops it.
-pub(super) async fn drop_step(
-    pool: &Postgres,
-    before: SystemTime,
-    from: Option<&str>,
-) -> sqlx::Result<DropStep> {
+pub(super) async fn drop_step(pool: &Postgres, bound: Bound, from: Option<&str>) -> sqlx::Result<DropStep> {
     let place: Place = from.and_then(|from| serde_json::from_str(from).ok()).unwrap_or_default();
-    let months = over(pool, before).await?;
+    let months = over(pool, bound.before).await?;
     let month = months.into_iter().find(|month| month.has_events && month.name > place.done);
     let Some(month) = month else { return Ok(DropStep::default()) };
     let done = Place { done: month.name.clone(), ..Place::default() };
     if !place.is_looked_through {
-        return Ok(go_on(0, &look_through(pool, before, &month, place).await?.unwrap_or(done)));
+        return Ok(go_on(0, &look_through(pool, bound, &month, place).await?.unwrap_or(done)));
     }
-    match answer(Box::pin(drop_month(pool, before, &month, &place.unended))).await {
+    match answer(Box::pin(drop_month(pool, bound, &month, &place.unended))).await {
         Ok(Some(moved)) => {
             let removed = place.runs.saturating_sub(moved);
             tracing::info!(month = month.name, removed, kept = moved, "a month of runs was dropped");
@@ -175,7 +182,7 @@ fn go_on(removed: u64, place: &Place) -> DropStep {
 /// Where to go on; nothing when too many runs have to stay.
 async fn look_through(
     pool: &Postgres,
-    before: SystemTime,
+    bound: Bound,
     month: &Month,
     mut place: Place,
 ) -> sqlx::Result<Option<Place>> {
@@ -204,30 +211,34 @@ async fn look_through(
     if place.unended.len() > MOST_MOVED {
         return Ok(None);
     }
-    remove_recordings(pool, before, month, (&place.after, look.last.as_deref())).await?;
+    remove_recordings(pool, bound, month, (&place.after, look.last.as_deref())).await?;
     place.runs += look.runs.unsigned_abs();
     place.is_looked_through = look.last.is_none();
     place.after = look.last.unwrap_or_default();
     Ok(Some(place))
 }
 
-/// Removes the recordings of runs that are about to go, whether with their month or row by row.
+/// Removes the recordings of runs that are about to go, whether with their month or row by row, and of those
+/// that left neither a record nor an event, which nothing else would find.
 async fn remove_recordings(
     pool: &Postgres,
-    before: SystemTime,
+    bound: Bound,
     month: &Month,
     (after, last): (&str, Option<&str>),
 ) -> sqlx::Result<()> {
+    let [events, records] = TABLES.map(|table| month.of(table));
+    let unless = bound.unless;
     let sql = format!(
-        "SELECT DISTINCT h.run_id FROM http_recordings h JOIN {} r ON r.run_id = h.run_id \
-         WHERE h.run_id > $3 AND h.run_id <= $4 AND h.run_id < $2 AND r.finished_at < $5 \
-           AND NOT {WAITS_FOR_SOMEBODY} AND NOT {UNDER_WAY} AND h.run_id NOT IN ({OF_OPEN_JOBS})",
-        month.records()
+        "SELECT DISTINCT h.run_id FROM http_recordings h LEFT JOIN {records} r ON r.run_id = h.run_id \
+         WHERE h.run_id >= $1 AND h.run_id > $3 AND h.run_id <= $4 AND h.run_id < $2 \
+           AND CASE WHEN r.run_id IS NULL THEN NOT EXISTS (SELECT 1 FROM {events} e WHERE e.run_id = h.run_id) \
+               ELSE r.finished_at < $5 AND NOT {unless} AND NOT {UNDER_WAY} END \
+           AND h.run_id NOT IN ({OF_OPEN_JOBS})"
     );
     let recorded: Vec<String> = answer(async {
         on_postgres!(pool, Allowed, db => {
             let query = sqlx::query_scalar(AssertSqlSafe(sql.as_str())).bind(&month.first).bind(&month.next);
-            query.bind(after).bind(last.unwrap_or(&month.next)).bind(to_ms(before)).fetch_all(db)
+            query.bind(after).bind(last.unwrap_or(&month.next)).bind(to_ms(bound.before)).fetch_all(db)
         })
     })
     .await?;
@@ -237,7 +248,7 @@ async fn remove_recordings(
 /// Drops the month and says how many of its records it has moved; nothing when too many runs have to stay.
 async fn drop_month(
     pool: &Postgres,
-    before: SystemTime,
+    bound: Bound,
     month: &Month,
     unended: &[String],
 ) -> sqlx::Result<Option<u64>> {
@@ -250,7 +261,7 @@ async fn drop_month(
     }
     // From here on everybody waits for each of these.
     sqlx::raw_sql(LIMIT_WORK).execute(&mut *db).await?;
-    let staying = runs_that_stay(db, before, month, unended).await?;
+    let staying = runs_that_stay(db, bound, month, unended).await?;
     if staying.len() > MOST_MOVED {
         transaction.end("ROLLBACK").await?;
         return Ok(None);
@@ -274,15 +285,16 @@ async fn drop_month(
 /// The runs of a month that have to stay, with those that were found before.
 async fn runs_that_stay(
     db: &mut PgConnection,
-    before: SystemTime,
+    bound: Bound,
     month: &Month,
     unended: &[String],
 ) -> sqlx::Result<Vec<String>> {
     let sql = format!(
-        "SELECT run_id FROM {} WHERE finished_at >= $3 OR {WAITS_FOR_SOMEBODY} OR {UNDER_WAY} \
+        "SELECT run_id FROM {} WHERE finished_at >= $3 OR {} OR {UNDER_WAY} \
          UNION {OF_OPEN_JOBS} UNION SELECT UNNEST($4::text[]) LIMIT {MOST_MOVED} + 1",
-        month.records()
+        month.records(),
+        bound.unless
     );
     let query = sqlx::query_scalar(AssertSqlSafe(sql)).bind(&month.first).bind(&month.next);
-    query.bind(to_ms(before)).bind(unended).fetch_all(db).await
+    query.bind(to_ms(bound.before)).bind(unended).fetch_all(db).await
 }

@@ -25,10 +25,14 @@ pub(super) const UNDER_WAY: &str = run_is_under_way!();
 /// Whether a record is of a request's run that a job goes on with: it may wait beyond what its record says.
 pub(super) const WAITS_FOR_SOMEBODY: &str = "(job_id IS NOT NULL AND outcome = '{\"outcome\":\"running\"}')";
 
+/// Whether a record is of a run that a job may go on with as far as it says: of one that waits, or of an
+/// attempt that failed. Whether it does is known to the queue alone.
+pub(super) const MAY_GO_ON: &str = "(job_id IS NOT NULL AND outcome NOT LIKE '{\"outcome\":\"ended\"%')";
+
 #[cfg(test)]
 mod tests {
     use agent_core::ports::UNDER_WAY_FOR;
-    use agent_core::words::RunOutcome;
+    use agent_core::words::{RunOutcome, StopReason};
 
     use super::*;
 
@@ -38,6 +42,11 @@ mod tests {
         for condition in [run_has_ended!(), UNDER_WAY, WAITS_FOR_SOMEBODY] {
             assert!(condition.contains(&format!("'{running}'")), "{condition}");
         }
+        let (usage, model) = Default::default();
+        let stop_reason = StopReason::Completed;
+        let ended = RunOutcome::Ended { stop_reason, iterations: 1, usage, model };
+        let (_, begin) = MAY_GO_ON.split_once("NOT LIKE '").unwrap();
+        assert!(serde_json::to_string(&ended).unwrap().starts_with(begin.split('%').next().unwrap()));
         assert!(UNDER_WAY.ends_with(&format!("- {})", UNDER_WAY_FOR.as_millis())));
     }
 }

@@ -13,11 +13,13 @@
 //! again gets the answer of what it has begun. Nothing is begun, and the key is free again, when the client
 //! goes away or the rate limit turns it away before the store has answered the claim. Not kept are answers
 //! that say "not now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and answers
-//! that are too large.
+//! that are too large. The key of a stream is free again when its run has ended.
 //!
 //! A process that dies, or that cannot renew its lease ([`agent_core::ports::idempotency`]), leaves a key
 //! that anybody may claim: the request is then carried out anew. [`OnceId`] is the same both times, so a job
 //! and a turn of a conversation are made once even so. The tool calls of a run that is no job are made again.
+//! A run whose lease may have ended begins no further call until the store answers again ([`LeaseWatch`]). If
+//! somebody else has the key by then, the run is dropped. Both may do at once what was under way.
 //!
 //! A request without the header passes by, at the cost of looking for it.
 
@@ -46,6 +48,8 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, 
 use http::response::Parts;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
+#[cfg(doc)]
+use run_service::held_lease::LeaseWatch;
 use run_service::held_lease::{HeldLease, LeaseClaim, RenewalTerms, new_owner};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -215,9 +219,9 @@ async fn read_body(request: Request, settings: &Settings) -> Result<(http::Reque
     Ok((http::Request::from_parts(parts, ()), body))
 }
 
-/// How a key is kept claimed. A lease that is lost stops nothing: two may then carry the request out, as they
-/// would without a key. Stopping the first one would not undo the calls that it has made and that the second
-/// makes again, and a store that is away for as long as a lease lasts would end every run under a key.
+/// How a key is kept claimed. A store that is away for as long as a lease lasts ends no run: it would be
+/// carried out again with the calls that it has made. The run waits until it is known whether the key is
+/// still ours.
 const TERMS: RenewalTerms =
     RenewalTerms { lease: LEASE, every: Duration::from_secs(5), in_step_since: None, stop_before: None };
 
@@ -282,7 +286,8 @@ impl Held {
             Ok(KeyClaim::Claimed { .. }) if answered.is_closed() => return self.lease.release().await,
             Ok(KeyClaim::Claimed { id }) => {
                 request.extensions_mut().insert(OnceId(id.into()));
-                Ok(self.carry_out(inner, request, manner).await)
+                request.extensions_mut().insert(self.lease.watch());
+                self.carry_out(inner, request, manner).await
             }
             Ok(KeyClaim::InFlight) => Err(Refusal::InFlight),
             Ok(KeyClaim::OtherRequest) => Err(Refusal::OtherRequest),
@@ -293,18 +298,28 @@ impl Held {
         let _ = answered.send(answer);
     }
 
-    /// Carries the request out while the claim is renewed, and keeps the answer or gives the key free.
-    async fn carry_out<S>(self, mut inner: S, request: Request, manner: Manner) -> Response
+    /// Carries the request out while the claim is held, and keeps the answer or gives the key free.
+    async fn carry_out<S>(
+        mut self,
+        mut inner: S,
+        request: Request,
+        manner: Manner,
+    ) -> Result<Response, Refusal>
     where
         S: Service<Request, Response = Response, Error = Infallible>,
     {
         // A panic is answered, and its answer is not kept.
         let answering = AssertUnwindSafe(async { inner.call(request).await }).catch_unwind();
-        let answer = match self.lease.while_running(answering).await {
-            Ok(Ok(answer)) => answer,
-            Err(panic) => panic_guard::answer_panic(panic),
+        let answer = match self.lease.while_held(answering).await {
+            Some(Ok(Ok(answer))) => answer,
+            Some(Err(panic)) => panic_guard::answer_panic(panic),
+            None => {
+                tracing::warn!("an idempotency key was lost: the request is carried out by whoever has it");
+                self.lease.ended();
+                return Err(Refusal::InFlight);
+            }
         };
-        self.keep((manner.render)(answer, manner.production)).await
+        Ok(self.keep((manner.render)(answer, manner.production)).await)
     }
 
     async fn keep(mut self, answer: Response) -> Response {
@@ -319,6 +334,12 @@ impl Held {
                 most_bytes = MOST_BYTES_OF_AN_ANSWER,
                 "an answer is too large to be kept under its idempotency key: the same request is carried out again"
             );
+        }
+        if is_stream && self.lease.is_watched() {
+            let spawn = self.spawn.clone();
+            let held = self.hold().in_current_span().in_current_trace();
+            spawn.spawn("idempotent-stream", Box::pin(held));
+            return Response::from_parts(parts, body);
         }
         if whole.is_none() || is_stream || !is_kept(&parts) {
             self.lease.release().await;
@@ -350,6 +371,17 @@ impl Held {
             }
         }
         Response::from_parts(parts, Body::from(bytes))
+    }
+
+    /// Holds the key for as long as the run of a stream goes on, whether anybody reads it or not.
+    async fn hold(mut self) {
+        if self.lease.while_held(self.lease.unwatched()).await.is_some() {
+            return self.lease.release().await;
+        }
+        tracing::warn!("the idempotency key of a stream was lost: its run begins no call any more");
+        self.lease.ended();
+        // Dropped before, the lease would guard nothing: the run waits until its time is over.
+        self.lease.unwatched().await;
     }
 
     async fn settle(&self, kept: &[u8]) -> KeyResult<bool> {

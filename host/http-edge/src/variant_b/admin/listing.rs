@@ -4,7 +4,7 @@
 use agent_core::words::JobStatus;
 use serde_json::json;
 
-use super::super::parameters::{CURSOR, LIMIT, NO_CURSOR, STATUS, cursor};
+use super::super::parameters::{CURSOR, LIMIT, NO_CURSOR, STATUS, cursor, place_behind};
 use crate::path_id::may_be_id;
 use crate::request::{Field, Kind, Object, Pattern, request};
 
@@ -14,6 +14,10 @@ const USER: Field = Field::text("user").empty_is_absent().example(|| json!("user
     fault: "Invalid user",
     keywords: || json!({ "maxLength": 256, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$" }),
 });
+
+fn is_place(cursor: &str) -> bool {
+    place_behind(cursor).is_some_and(|(_, id)| may_be_id(id))
+}
 
 request! {
     /// Which runs an administrator wants to see.
@@ -25,9 +29,9 @@ request! {
     /// Most runs of the page.
     limit: usize = LIMIT;
 
-    // The last run of the page before.
-    cursor: Option<String> =
-        cursor(&Pattern { is: may_be_id, ..NO_CURSOR }).example(|| json!("01a204ec6206715fbb305322b42db99d"));
+    // The place of the last run of the page before, wherever it stands by now.
+    cursor: Option<String> = cursor(&Pattern { is: is_place, ..NO_CURSOR })
+        .example(|| json!("1795262401500:01a204ec6206715fbb305322b42db99d"));
 }
 
 request! {
@@ -63,12 +67,12 @@ mod tests {
         let runs = |query: &str| read_query::<RunListing>(Some(query));
         assert_eq!(runs("").unwrap(), RunListing { user: None, limit: 20, cursor: None });
         assert_eq!(
-            runs("user=u%201&limit=100&cursor=run_1&status=nonsense").unwrap(),
-            RunListing { user: Some("u 1".into()), limit: 100, cursor: Some("run_1".into()) }
+            runs("user=u%201&limit=100&cursor=1:run_1&status=nonsense").unwrap(),
+            RunListing { user: Some("u 1".into()), limit: 100, cursor: Some("1:run_1".into()) }
         );
         assert_eq!(runs("user=").unwrap().user, None);
         let long = format!("user={}", "x".repeat(257));
-        for query in ["limit=0", "limit=101", "limit=x", "cursor=%00", "user=%0A", &long] {
+        for query in ["limit=0", "limit=101", "limit=x", "cursor=1:%00", "cursor=run_1", "user=%0A", &long] {
             assert_eq!(runs(query).unwrap_err().0.len(), 1, "{query}");
         }
         assert_eq!(runs("user=%00&limit=0&cursor=%00").unwrap_err().0.len(), 3);

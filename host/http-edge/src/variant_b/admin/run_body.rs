@@ -7,6 +7,7 @@ use agent_core::words::{Event, ModelReply, RunOutcome, RunRecord, Task, ToolCall
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::super::parameters::cursor_behind;
 use super::super::timestamp::iso_8601;
 
 /// Most events in one answer. A run has some dozens.
@@ -23,15 +24,16 @@ pub(super) struct RunPage<'a> {
     /// The runs, the one that ended last first.
     data: Vec<RunLine<'a>>,
     /// What `cursor` has to be for the next page; null when this is the last one.
-    #[schema(required = true, example = "run_01a204ec6206715fbb305322b42db99d")]
-    next_cursor: Option<&'a str>,
+    #[schema(required = true, example = "1795262401500:run_01a204ec6206715fbb305322b42db99d")]
+    next_cursor: Option<String>,
 }
 
 impl<'a> RunPage<'a> {
     /// Of one record more than the page is to have, if there is one more.
     pub(super) fn new(records: &'a [RunRecord], limit: usize) -> Self {
         let shown = records.get(..limit).unwrap_or(records);
-        let next_cursor = shown.last().filter(|_| records.len() > limit).map(|last| &*last.id);
+        let last = shown.last().filter(|_| records.len() > limit);
+        let next_cursor = last.map(|last| cursor_behind(last.finished_at, &last.id));
         Self { data: shown.iter().map(RunLine::from).collect(), next_cursor }
     }
 }

@@ -4,7 +4,6 @@
 //! The records and journals are those that `agent-host runs` reads. What they hold is the operator's to see:
 //! questions, answers, arguments of tools, receipts with their detail.
 
-use agent_core::ports::QueueError;
 use agent_core::words::RunQuery;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -13,7 +12,8 @@ use http::{HeaderMap, StatusCode};
 use super::super::auth::Caller;
 use super::super::documented::stores;
 use super::super::error::Error;
-use super::super::events::{self, Follow, unreadable};
+use super::super::events::{self, Follow};
+use super::super::parameters::place_behind;
 use super::super::state::Shared;
 use super::listing::{EventRange, RunListing};
 use super::run_body::{MOST_EVENTS, RunPage, Timeline};
@@ -61,16 +61,11 @@ pub(super) fn describe_cancel() -> Operation {
 pub(super) async fn list(State(edge): State<Shared>, RawQuery(query): RawQuery) -> Result<Response, Error> {
     let wanted: RunListing = read_query(query.as_deref())?;
     let runs = &edge.variant.runs;
-    let last = match &wanted.cursor {
-        None => None,
-        // A run that was forgotten since cannot say what comes after it.
-        Some(id) => Some(runs.find(id).await.map_err(unreadable)?.ok_or(QueueError::BadCursor)?),
-    };
     // One more, which says whether there is another page.
     let limit = u32::try_from(wanted.limit + 1).unwrap_or(u32::MAX);
-    let after = last.as_ref().map(|last| (last.finished_at, &*last.id));
+    let after = wanted.cursor.as_deref().and_then(place_behind);
     let query = RunQuery { user_id: wanted.user.as_deref(), limit, after };
-    let records = runs.list(&query).await.map_err(unreadable)?;
+    let records = runs.list(&query).await?;
     Ok(answer::visible_json(StatusCode::OK, &RunPage::new(&records, wanted.limit)))
 }
 
@@ -84,9 +79,9 @@ pub(super) async fn timeline(
     let EventRange { from } = read_query(query.as_deref())?;
     let runs = &edge.variant.runs;
     // The record first, which is written last: with one of a run that has ended, the journal is whole.
-    let record = runs.find(&run_id).await.map_err(unreadable)?;
+    let record = runs.find(&run_id).await?;
     // One more, which says whether there are others.
-    let events = runs.read_page(&run_id, from, MOST_EVENTS + 1).await.map_err(unreadable)?;
+    let events = runs.read_page(&run_id, from, MOST_EVENTS + 1).await?;
     if record.is_none() && events.is_empty() {
         return Err(Error::UnknownRun);
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{ALLOW, CONNECTION};
+use serde_json::Value;
 
 use super::answer::ErrorAnswer;
-use super::{Error, openai_problem as problem};
+use super::{Error, openai_problem as problem, soon};
 use crate::answer::{self as answers, Failure};
 
 /// Gives errors their bodies: [`render`] and [`render_openai`].
@@ -62,6 +63,13 @@ pub(in crate::variant_b) fn render_openai(mut answer: Response, production: bool
         rendered.extensions_mut().insert(Failure::shared(error));
     }
     rendered
+}
+
+/// An answer that says what is wrong in OpenAI's form already.
+pub(in crate::variant_b) fn refuse_openai(status: StatusCode, error: &Value) -> Response {
+    let mut answer = answers::json(status, error);
+    ErrorAnswer::add_headers(&mut answer, soon(status), None);
+    answer
 }
 
 /// Not yet what a client gets: see [`render`].

@@ -1,9 +1,10 @@
 //! The table, row by row, as clients see it in production and elsewhere.
 
-use agent_core::ports::JournalError;
+use agent_core::ports::ConversationError;
 use axum::BoxError;
 use axum::response::IntoResponse as _;
 use insta::assert_snapshot;
+use run_service::waits::{NotDecided, WaitError};
 
 use super::*;
 
@@ -104,8 +105,17 @@ async fn a_provider_that_limits_our_rate_is_429() {
         let quota_exhausted = false;
         Error::Invoke(model(ModelError::RateLimited { provider, detail, retry_after, quota_exhausted }))
     };
-    assert_snapshot!(everywhere(|| limited(None)).await, @r#"429 Too Many Requests | {"error":"Rate limit exceeded"}"#);
-    assert_snapshot!(everywhere(|| limited(Some(HALF))).await, @r#"429 Too Many Requests; retry-after: 1 | {"error":"Rate limit exceeded"}"#);
+    assert_snapshot!(everywhere(|| limited(None)).await, @r#"429 Too Many Requests; retry-after: 1 | {"error":"Rate limit exceeded"}"#);
+    assert_snapshot!(everywhere(|| limited(Some(MORE))).await, @r#"429 Too Many Requests; retry-after: 30 | {"error":"Rate limit exceeded"}"#);
+}
+
+#[test]
+fn what_passes_by_itself_says_when_to_come_back_in_the_form_of_openai_as_well() {
+    for (status, after) in [(429, true), (503, true), (500, false), (400, false)] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let answer = refuse_openai(status, &json!({}));
+        assert_eq!(answer.headers().get(RETRY_AFTER).is_some_and(|after| after == "1"), after, "{status}");
+    }
 }
 
 #[tokio::test]
@@ -174,6 +184,25 @@ async fn a_run_that_cannot_go_on_is_500_as_well() {
     500 Internal Server Error | {"error":"Internal server error"}
     500 Internal Server Error | {"error":"the agent run failed: the run could not be recorded: the run journal failed: the disk is full"}
     "#);
+}
+
+#[tokio::test]
+async fn what_is_damaged_is_500_and_not_to_be_asked_for_again() {
+    let damaged = || JournalError::Damaged { detail: "event 4 of run run_1 cannot be read".into() };
+    let waits = || NotDecided::from(WaitError::Journal(damaged()));
+    let conversation = || InvokeError::Conversation(ConversationError::unreadable().into());
+    for told in [
+        two_ways(|| damaged().into()).await,
+        two_ways(|| waits().into()).await,
+        two_ways(|| conversation().into()).await,
+    ] {
+        assert!(
+            told.starts_with(r#"500 Internal Server Error | {"error":"Internal server error"}"#),
+            "{told}"
+        );
+    }
+    let away = || JournalError::Store { detail: "connection refused".into() }.into();
+    assert_snapshot!(everywhere(away).await, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
 }
 
 #[tokio::test]

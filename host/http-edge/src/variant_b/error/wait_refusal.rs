@@ -1,7 +1,7 @@
 //! Why a wait is not shown or not decided.
 
-use agent_core::ports::QueueError;
 use http::StatusCode;
+use run_service::loop_driver::RunError;
 use run_service::waits::{NotDecided, WaitError};
 
 use super::Error;
@@ -98,9 +98,9 @@ impl From<NotDecided> for Error {
             NotDecided::NotEditable => WaitRefusal::NotEditable,
             NotDecided::OtherDecision(which) => WaitRefusal::OtherDecision(which),
             NotDecided::Failed(WaitError::Queue(error)) => return error.into(),
-            // A store as any other, or a journal that cannot be read.
-            NotDecided::Failed(error @ (WaitError::Journal(_) | WaitError::Run(_))) => {
-                return QueueError::Store { detail: error.to_string() }.into();
+            NotDecided::Failed(WaitError::Journal(error)) => return error.into(),
+            NotDecided::Failed(WaitError::Run(error)) => {
+                return Self::Invoke(RunError::Driver(error).into());
             }
         })
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent_core::words::CancelOutcome;
+use agent_core::words::{CancelOutcome, JobStatus};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -12,7 +12,8 @@ use super::super::auth::Caller;
 use super::super::documented as of_variant;
 use super::super::error::{Error, Problem};
 use super::super::state::Shared;
-use super::current_response::{current, job_of, unknown};
+use super::current_response::{current, job_of, parsed, unknown};
+use super::response::Frame;
 use super::responses_kept::{ID, read_id};
 use super::{documented, response_schema};
 use crate::answer;
@@ -41,14 +42,9 @@ pub(super) async fn cancel(
     id: PathId,
 ) -> Result<Response, Error> {
     let id = read_id(id)?;
-    let read = async || {
-        let kept = current(&edge.variant, caller.id(), &id).await?;
-        match kept {
-            Some(kept) => Ok(kept),
-            None => Err(unknown(&edge.variant, caller.id(), &id).await),
-        }
+    let Some(mut response) = current(&edge.variant, caller.id(), &id).await? else {
+        return Err(unknown(&edge.variant, caller.id(), &id).await);
     };
-    let mut response = read().await?;
     if !response.is_background {
         return Err(in_foreground().into());
     }
@@ -58,8 +54,14 @@ pub(super) async fn cancel(
             CancelOutcome::Done | CancelOutcome::Asked | CancelOutcome::HadEnded | CancelOutcome::Unknown => {
             }
         }
-        edge.variant.jobs.read(caller.id(), job_of(&id), STOPS_WITHIN).await?;
-        response = read().await?;
+        let job = edge.variant.jobs.read(caller.id(), job_of(&id), STOPS_WITHIN).await?;
+        let is_cancelled = job.is_some_and(|job| job.status == JobStatus::Cancelled);
+        response.shown = match current(&edge.variant, caller.id(), &id).await? {
+            Some(response) => response.shown,
+            // Newer ones have taken its place, and its job goes on no more.
+            None if is_cancelled => Frame::of_kept(parsed(&response.shown)).cancelled().to_string(),
+            None => return Err(unknown(&edge.variant, caller.id(), &id).await),
+        };
     }
     Ok(answer::json_bytes(StatusCode::OK, response.shown))
 }

@@ -51,22 +51,25 @@ pub(super) async fn current(
     };
     let shown = if text.contains(MARK) { parsed(&text) } else { Value::Null };
     let is_background = shown["background"] == true;
-    if !is_background || shown["status"] != "queued" {
+    // A job that failed may have been tried again since: its turn has no run as yet.
+    let has_failed = shown["status"] == "failed" && turns.last().is_some_and(|turn| turn.run_id.is_empty());
+    if !is_background || !(has_failed || shown["status"] == "queued") {
         return Ok(Some(CurrentResponse { turns, shown: text, is_background, is_open: false }));
     }
     let job = variant.jobs.read(user_id, job_of(id), Duration::ZERO).await?;
     let frame = Frame::of_kept(shown);
     let Some(job) = job else {
-        let shown = frame.failed(FORGOTTEN).to_string();
+        let shown = if has_failed { text } else { frame.failed(FORGOTTEN).to_string() };
         return Ok(Some(CurrentResponse { turns, shown, is_background, is_open: false }));
     };
     if !job.status.has_ended() {
         let is_queued = matches!(job.status, JobStatus::Waiting | JobStatus::Delayed);
-        let shown = if is_queued { text } else { frame.in_progress().to_string() };
-        return Ok(Some(CurrentResponse { turns, shown, is_background, is_open: true }));
+        let shown = if is_queued { frame.queued() } else { frame.in_progress() };
+        return Ok(Some(CurrentResponse { turns, shown: shown.to_string(), is_background, is_open: true }));
     }
     let (turns, shown) = ended(turns, &frame, &job);
-    let shown = keep(variant, user_id, id, &turns, shown).await;
+    let shown =
+        if shown.to_string() == text { text } else { keep(variant, user_id, id, &turns, shown).await };
     Ok(Some(CurrentResponse { turns, shown, is_background, is_open: false }))
 }
 

@@ -4,7 +4,7 @@
 //! A job goes on with the run, which is followed as its stream is. Whoever leaves meanwhile changes nothing
 //! about it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use agent_core::agent_loop::{MOST_DEPTH, Run};
@@ -18,7 +18,7 @@ use run_service::waits::{NotDecided, Proposal, ProposedDecision};
 use super::super::asking::Asking;
 use super::super::conversations::unavailable;
 use super::super::error::{Error, Problem, WaitRefusal};
-use super::super::events::{location, permit, unreadable};
+use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, requests};
 use super::head::Head;
@@ -141,8 +141,10 @@ impl GoOn<'_> {
         let first = self.first()?;
         refuse_twice(&self.answers)?;
         let root = self.root_of(first).await?;
+        let mut known = BTreeSet::from([Wait::job_of(&first.id.wait)]);
         for answer in &self.answers {
-            if self.root_of(answer).await?.id != root.id {
+            // A body has room for hundreds of answers about one job, which is read once.
+            if known.insert(Wait::job_of(&answer.id.wait)) && self.root_of(answer).await?.id != root.id {
                 return Err(Problem::unknown_approval(&answer.text).into());
             }
         }
@@ -170,7 +172,7 @@ impl GoOn<'_> {
     }
 
     async fn before(&self, job: &Job) -> Result<Before, Error> {
-        let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
+        let events = paused::events(self.edge, &job.run_id, None).await?;
         let answered = self.answers.iter().map(|answer| answer.id.events).max().unwrap_or_default();
         let shown = |seen: usize| events.iter().take(seen.max(answered)).cloned().collect();
         let conversations = &self.edge.variant.conversations;
@@ -255,7 +257,7 @@ impl GoOn<'_> {
 
     /// Whether the caller has decided all of this before, in the same way and about the same calls.
     async fn are_taken(&self, job: &Job, answers: &[&ApprovalAnswer]) -> Result<bool, Error> {
-        let events = paused::events(self.edge, &job.run_id, None).await.map_err(unreadable)?;
+        let events = paused::events(self.edge, &job.run_id, None).await?;
         let caller = self.asking.caller.id();
         let is_taken = |answer: &ApprovalAnswer| {
             events.iter().any(|event| match event {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::words::{AgentResult, Message, Turn};
 use run_service::conversations::{ConversationRefusal, Conversations, appended, is_kept, said};
+use run_service::layers::RateCheck;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -26,6 +27,8 @@ pub(super) struct Keep {
     id: String,
     /// The conversation that goes on with the run, if its caller has named one since it began.
     conversation: Option<Continued>,
+    /// The cache answers before it is known whether the caller is within its limits.
+    rate_check: Option<RateCheck>,
 }
 
 /// A conversation that a run becomes a turn of which was not begun in it.
@@ -64,7 +67,8 @@ impl Keep {
             (false, Some(connection)) => Keeper::Connection(connection.clone()),
             (false, None) => Keeper::Nowhere,
         };
-        Self { keeper, user_id: asking.caller.id().to_owned(), said, id, conversation: None }
+        let (user_id, rate_check) = (asking.caller.id().to_owned(), asking.rate_check.clone());
+        Self { keeper, user_id, said, id, conversation: None, rate_check }
     }
 
     /// The run becomes a turn of that conversation when it ends, unless it is one already.
@@ -108,6 +112,12 @@ impl Keep {
     pub(super) async fn keep(&self, result: &AgentResult, shown: &Value) -> bool {
         let shown = shown.to_string();
         if !is_kept(result.stop_reason) || shown.len() > MOST_BYTES {
+            return false;
+        }
+        // What is refused pushes no other response out.
+        if let Some(check) = &self.rate_check
+            && !check.clone().passes().await
+        {
             return false;
         }
         let (id, run_id) = (self.id.clone(), result.id.clone());

@@ -346,7 +346,7 @@ pub(super) fn error_schema() -> Value {
         ]),
     );
     object(
-        "What is wrong with a message. The connection goes on.",
+        "What is wrong with a message. The connection goes on, unless its token is not valid any more.",
         fields([
             ("type", one_of(&["error"], "Always the same.")),
             ("status", of("integer", "That of the answer to such a request.", 400)),

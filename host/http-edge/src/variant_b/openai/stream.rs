@@ -261,7 +261,7 @@ pub(super) fn failure(end: &RunEnd, production: bool) -> (StatusCode, Value, Str
 }
 
 /// What a client is told of a reader that was interrupted.
-fn interruption(why: &Interruption) -> Value {
+pub(super) fn interruption(why: &Interruption) -> Value {
     let text = match why {
         Interruption::TooSlow => "This reader was too slow",
         Interruption::Stopping => "The service is stopping",

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use agent_core::ports::QueueError;
 use agent_core::words::{Job, Principal, Usage};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use http::StatusCode;
-use run_service::layers::{InvokeError, RunAnswer};
+use run_service::layers::RunAnswer;
 use run_service::streams::{Followed, Following, Interruption, RunEnd};
 use tokio::time::{Instant, timeout_at};
 
-use super::super::error::Error;
+use super::super::error::refuse_openai;
 use super::super::state::Shared;
 use super::kept::Keep;
 use super::paused::WaitingRun;
@@ -83,10 +82,14 @@ impl Whole<'_> {
                 Some(Followed::Ended { end, .. }) => {
                     let (status, error, log) = stream::failure(&end, edge.variant.production);
                     server_sent_events::log_failure(&self.job.run_id, status, &log);
-                    return answer::json(status, &error);
+                    return refuse_openai(status, &error);
                 }
                 Some(Followed::Interrupted(Interruption::Waiting)) => return self.pause().await,
-                Some(Followed::Interrupted(why)) => return interruption(&why).into_response(),
+                Some(Followed::Interrupted(why)) => {
+                    server_sent_events::log_interruption(&self.job.run_id, &why);
+                    let error = stream::interruption(&why);
+                    return refuse_openai(StatusCode::SERVICE_UNAVAILABLE, &error);
+                }
                 None => break,
             }
         }
@@ -123,14 +126,4 @@ impl Whole<'_> {
     fn answer(&self) -> Response {
         answer::json(StatusCode::OK, &self.writer.response())
     }
-}
-
-/// What is answered where the run could not be followed to its end.
-fn interruption(why: &Interruption) -> Error {
-    let detail = match why {
-        Interruption::Stopping => return InvokeError::Stopping.into(),
-        Interruption::Store(error) => error.to_string(),
-        why => format!("the run of a response is followed no longer: {why:?}"),
-    };
-    QueueError::Store { detail }.into()
 }

@@ -54,6 +54,11 @@ impl Keys {
         self.is_broken.store(true, Ordering::Relaxed);
     }
 
+    /// The store works again.
+    pub(crate) fn mend(&self) {
+        self.is_broken.store(false, Ordering::Relaxed);
+    }
+
     /// The next answer is not kept, as if its process had died before it could.
     pub(crate) fn lose_answer(&self) {
         self.loses_answers.store(true, Ordering::Relaxed);
@@ -125,6 +130,9 @@ impl IdempotencyStore for Keys {
     }
 
     async fn renew(&self, key: IdempotencyKey<'_>, owner: &str, _lease: Duration) -> KeyResult<Renewal> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(IdempotencyError("the store is gone".into()));
+        }
         Ok(Renewal::of_holder(self.change(key, owner, |_kept| {})))
     }
 

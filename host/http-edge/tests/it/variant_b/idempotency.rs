@@ -3,14 +3,18 @@
 
 use std::sync::Arc;
 
+use agent_core::ports::{Epoch, Journal};
+use agent_core::testing::task;
+use agent_core::words::Event;
 use axum::body::Body;
 use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::layers::{self, Ask, Invoke, InvokeError};
+use run_service::testing::{run_stores, streams_of};
 use tokio::sync::Notify;
 
 use crate::harness::{
-    Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, bearer, idempotency_over, request,
+    Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, b, bearer, idempotency_over, request,
 };
 
 const BODY: &str = r#"{"query":"hi"}"#;
@@ -110,6 +114,26 @@ async fn two_at_once_are_one_and_a_conflict() {
     assert!(!is_replay(&conflict));
 }
 
+/// The first replica could not renew its key in time, and another one has taken it over.
+#[tokio::test(start_paused = true)]
+async fn a_request_is_dropped_when_another_replica_has_its_key() {
+    let keys = Arc::<Keys>::default();
+    let hangs = Hangs::default();
+    let one = Fakes::configured(hangs.clone(), |edge| edge.idempotency = idempotency_over(&keys));
+    let [other, _] = replicas(&keys);
+    let heir = async {
+        hangs.asked.notified().await;
+        keys.end_leases();
+        other.service.send(keyed("k", "/api/agent", BODY)).await
+    };
+    let (dropped, carried_out) = tokio::join!(one.service.send(keyed("k", "/api/agent", BODY)), heir);
+    assert_eq!((dropped.status, dropped.header("retry-after")), (StatusCode::CONFLICT, Some("1")));
+    assert_eq!(carried_out.status, StatusCode::OK);
+    hangs.stopped.notified().await;
+    let again = one.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert_eq!((is_replay(&again), &again.body), (true, &carried_out.body));
+}
+
 /// The client that left (above, dropped) does not stop what it began: that is what it will ask for again.
 #[tokio::test]
 async fn a_request_whose_client_leaves_is_carried_out_and_its_answer_waits() {
@@ -145,6 +169,47 @@ impl Invoke for Held {
         self.gate.notified().await;
         Answers.invoke(ask).await
     }
+}
+
+/// Begins the journal of its run, and answers when it is let go.
+struct Begins(Held, Arc<dyn Journal>);
+
+#[boxed_async]
+impl Invoke for Begins {
+    async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
+        let started = Event::Started { task: task("hi"), tools: "sha256:test".into() };
+        self.1.append(&ask.run_id, Epoch(0), 0, &[started]).await.unwrap();
+        self.0.invoke(ask).await
+    }
+}
+
+#[tokio::test]
+async fn a_stream_holds_its_key_until_its_run_has_ended() {
+    let (keys, gate) = (Arc::<Keys>::default(), Arc::new(Notify::new()));
+    let kept = run_stores(&Arc::default());
+    let held = Held { gate: gate.clone(), asked: Arc::default() };
+    let streams = streams_of(Begins(held, kept.journal.clone()), kept);
+    let fakes = Fakes::configured(Answers, |edge| {
+        edge.idempotency = idempotency_over(&keys);
+        b(edge).streams = Some(streams);
+    });
+    let streamed = || {
+        let mut request = keyed("k", "/api/agent", BODY);
+        request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+        request
+    };
+    let first = tower::ServiceExt::oneshot(fakes.service.router(), streamed()).await.unwrap();
+    assert_eq!(first.status(), StatusCode::OK);
+    let meanwhile = fakes.service.send(streamed()).await;
+    assert_eq!((meanwhile.status, meanwhile.header("retry-after")), (StatusCode::CONFLICT, Some("1")));
+    drop(first);
+    let unread = fakes.service.send(streamed()).await;
+    assert_eq!(unread.status, StatusCode::CONFLICT, "the run goes on without its reader");
+    gate.notify_one();
+    keys.released(1).await;
+    gate.notify_one();
+    let again = fakes.service.send(streamed()).await;
+    assert_eq!((again.status, is_replay(&again)), (StatusCode::OK, false), "{again}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, JournalResult};
 use agent_core::testing::{
     EchoTools, ScriptedModel, Switch, TestConversations, TestQueue, TestRuns, TokioSpawn, asks_for, says,
 };
-use agent_core::words::{Event, Message, ModelReply, Principal, Verdict};
+use agent_core::words::{Event, JobData, Message, ModelReply, Principal, Verdict};
 use boxed_async::boxed_async;
 use run_service::conversations::Conversations;
 use run_service::jobs::{Jobs, Worker};
@@ -22,7 +22,7 @@ use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
 use super::openai::{RESPONSES, events};
-use crate::harness::{Answer, Fakes, Log, b, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, Log, b, bearer, request};
 
 /// A service, and the worker of its jobs.
 pub(super) struct Bench {
@@ -281,6 +281,18 @@ async fn several_calls_are_answered_at_once_or_one_after_the_other() {
     let last = bench.go_on(&second, json!([answer(&first["output"][1], true)])).await.json();
     assert_eq!(kinds(&last), ["mcp_call completed", "message completed"], "{last:#}");
     assert_eq!(bench.told().len(), 2);
+}
+
+#[tokio::test]
+async fn many_answers_about_one_job_read_it_once() {
+    let fakes = Fakes::with_invoke(Answers);
+    let job_id = fakes.queue.add(&JobData::new("pay", "u1")).await.unwrap();
+    let asked = |call: u32| json!({ "id": format!("mcpr_{job_id}:37ddff8e-1.{call}_3_ab") });
+    let input: Vec<_> = (0..300).map(|call| answer(&asked(call), true)).collect();
+    let before = fakes.queue.calls();
+    let refused = fakes.post(RESPONSES, json!({"model": "agent", "input": input}).to_string()).await;
+    // Nothing can be followed here.
+    assert_eq!((refused.status.as_u16(), fakes.queue.calls() - before), (503, 1), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

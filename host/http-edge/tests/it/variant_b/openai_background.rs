@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
-use agent_core::ports::{Epoch, Journal as _};
+use agent_core::ports::{ConversationStore as _, Epoch, Journal as _};
 use agent_core::testing::{TestRuns, asks_for, says};
 use agent_core::words::{
-    AgentResult, Event, JobStatus, Message, Options, Principal, RunLimits, Task, ToolOutcome, ToolReceipt,
-    ToolReturn,
+    AgentResult, ConversationKey, Event, JobStatus, Message, Options, Principal, RunLimits, Task,
+    ToolOutcome, ToolReceipt, ToolReturn,
 };
 use axum::body::Body;
 use http::StatusCode;
@@ -215,6 +215,19 @@ async fn a_response_is_cancelled_once_and_is_the_same_afterwards() {
     assert_eq!(cancel(&path(&done)).await.json()["status"], "completed");
 }
 
+/// Newer ones have taken its place while its job goes on.
+#[tokio::test]
+async fn a_response_that_is_not_kept_any_more_is_cancelled_with_its_job() {
+    let (fakes, _runs) = service();
+    let response = queued(&fakes, &json!({})).await;
+    fakes.conversations.delete(ConversationKey::response("u1", id(&response))).await.unwrap();
+    let cancelled = fakes.post(&format!("{}/cancel", path(&response)), "").await;
+    assert_eq!(cancelled.status, StatusCode::OK, "{cancelled}");
+    let shown = cancelled.json();
+    assert_eq!((&shown["id"], &shown["status"]), (&response["id"], &json!("cancelled")));
+    assert_eq!(fakes.queue.job(&job_id(&response)).status, JobStatus::Cancelled);
+}
+
 #[tokio::test]
 async fn a_job_that_failed_is_a_response_that_says_why() {
     let (fakes, _runs) = service();
@@ -231,6 +244,37 @@ async fn a_job_that_failed_is_a_response_that_says_why() {
     queued(&fakes, &json!({"previous_response_id": response["id"], "input": "again"})).await;
     let asked = Message::User { content: "2+2".into() };
     assert_eq!(fakes.queue.added()[1].options.options.history, [asked]);
+}
+
+#[tokio::test]
+async fn a_response_whose_failed_job_is_tried_again_ends_as_that_does() {
+    let (fakes, runs) = service();
+    let response = queued(&fakes, &json!({})).await;
+    let read = async || fakes.get(&path(&response)).await.json();
+    let change = |status, error: &str| {
+        fakes.queue.change(&job_id(&response), |job| {
+            job.status = status;
+            job.error = Some(error.to_owned());
+        });
+    };
+    for (status, error, shown) in [
+        (JobStatus::Failed, "once", "failed"),
+        (JobStatus::Waiting, "", "queued"),
+        (JobStatus::Active, "", "in_progress"),
+        (JobStatus::Failed, "twice", "failed"),
+    ] {
+        change(status, error);
+        let now = read().await;
+        assert_eq!(now["status"], shown);
+        let failed = if shown == "failed" { json!(error) } else { Value::Null };
+        assert_eq!(now.pointer("/error/message").unwrap_or(&Value::Null), &failed);
+    }
+    work_off(&fakes, &runs, &response).await;
+    assert_eq!(read().await["status"], "completed");
+    queued(&fakes, &json!({"previous_response_id": response["id"], "input": "and?"})).await;
+    let history = fakes.queue.added().remove(1).options.options.history;
+    let questions = history.iter().filter(|message| matches!(message, Message::User { .. }));
+    assert_eq!((questions.count(), history.len()), (1, 4), "{history:?}");
 }
 
 /// Status, code and parameter of an error.

@@ -16,7 +16,7 @@ use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
 use super::openai::{RESPONSES, events};
-use crate::harness::{Fakes, b, bearer, request};
+use crate::harness::{Answers, Fakes, b, bearer, request};
 
 fn service(agent: impl Invoke + 'static) -> (Fakes, Arc<TestConversations>) {
     let store = Arc::<TestConversations>::default();
@@ -33,6 +33,24 @@ fn body(more: &Value) -> String {
 
 fn history(agent: &ScriptedInvoke) -> Vec<Message> {
     agent.asked().pop().unwrap().options.history
+}
+
+/// As the cache does, the agent answers before a window is known to be full.
+#[tokio::test(start_paused = true)]
+async fn responses_that_a_full_window_refuses_push_no_other_out() {
+    let fakes = Fakes::with_invoke(Answers);
+    let first = fakes.post(RESPONSES, body(&json!({}))).await.json();
+    fakes.windows.fill("user:u1", 10);
+    for seed in 0..150 {
+        fakes.windows.switch.pause_by(seed);
+        let refused = fakes.post(RESPONSES, body(&json!({}))).await;
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    }
+    for window in ["user:u1", "ip:unknown"] {
+        fakes.windows.fill(window, 0);
+    }
+    let kept = fakes.get(&format!("/v1/responses/{}", first["id"].as_str().unwrap())).await;
+    assert_eq!(kept.status, StatusCode::OK, "{kept}");
 }
 
 #[tokio::test]

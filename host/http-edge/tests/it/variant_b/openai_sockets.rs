@@ -314,6 +314,7 @@ async fn what_is_no_handshake_is_refused_and_connections_are_few() {
     }
     let Err(Error::Http(answer)) = Client::connect(&fakes, "u3").await else { panic!("one too many") };
     assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(answer.headers()["retry-after"], "1");
     drop(held);
     // Permits come back when the service has heard of it.
     while Client::connect(&fakes, "u3").await.is_err() {

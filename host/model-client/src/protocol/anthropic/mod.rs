@@ -183,7 +183,7 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
             ReplyBlock::ToolUse { id, name, input } => {
                 let id = ids.claim(id);
                 tool_calls.push(match input {
-                    arguments @ Value::Object(_) => ToolCall { id, name, arguments },
+                    Value::Object(arguments) => ToolCall::of_object(id, name, arguments),
                     Value::Null => ToolCall::from_text(id, name, String::new(), &mut memory),
                     // Of a stream: what is no JSON.
                     Value::String(text) => ToolCall::from_text(id, name, text, &mut memory),

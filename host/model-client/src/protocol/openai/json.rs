@@ -145,11 +145,13 @@ pub(super) struct FunctionSpec<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
     pub(super) choices: Option<Vec<Choice>>,
+    /// Of a gateway whose provider failed.
+    pub(super) error: Option<Value>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Usage>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Choice {
     pub(super) message: Option<ReplyMessage>,
     pub(super) finish_reason: Option<String>,

@@ -172,8 +172,15 @@ fn cache_key(request: &ModelRequest<'_>) -> String {
 fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
     let mut memory = MemoryBudget::default();
     let response: json::Response = memory.read_as(body)?;
-    let choice = response.choices.into_iter().flatten().next();
-    let choice = choice.ok_or_else(|| UnreadableReply::empty("it names no choice"))?;
+    let usage = response.usage.and_then(usage);
+    let choice = match response.choices.into_iter().flatten().next() {
+        Some(choice) => choice,
+        // Nothing, and it costs something: as an empty message it is on the bill, and the run asks again.
+        None if response.error.is_none() && usage.is_some_and(|usage| usage.total() > 0) => {
+            json::Choice { message: Some(json::ReplyMessage::default()), ..json::Choice::default() }
+        }
+        None => return Err(UnreadableReply::empty("it names no choice")),
+    };
     let finish = finish(choice.finish_reason.as_deref().unwrap_or_default());
     let message = match choice.message {
         Some(message) => message,
@@ -195,7 +202,7 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         let id = ids.claim(call.id);
         let json::ReplyFunction { name, arguments } = call.function;
         match arguments.unwrap_or_default() {
-            arguments @ Value::Object(_) => ToolCall { id, name, arguments },
+            Value::Object(arguments) => ToolCall::of_object(id, name, arguments),
             Value::String(text) => ToolCall::from_text(id, name, text, &mut memory),
             Value::Null => ToolCall::from_text(id, name, String::new(), &mut memory),
             other => ToolCall::from_text(id, name, other.to_string(), &mut memory),
@@ -205,7 +212,7 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
         tool_calls: tool_calls.collect(),
         finish: if refusal.is_some() { Finish::ContentFilter } else { finish },
         content: refusal.unwrap_or(content),
-        usage: response.usage.and_then(usage),
+        usage,
         model: model.to_owned(),
     })
 }

@@ -20,6 +20,9 @@ pub(super) struct Assembler {
     function: Option<Call>,
     finish_reason: Option<String>,
     usage: Option<Value>,
+    has_choice: bool,
+    /// The server has said that nothing follows.
+    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +74,7 @@ struct FunctionDelta {
 impl ReplyAssembler for Assembler {
     fn take(&mut self, event: &StreamEvent) -> Result<Part, UnreadableReply> {
         if event.data.trim() == "[DONE]" {
+            self.has_ended = true;
             return Ok(Part::End);
         }
         let value = MemoryBudget::default().read(event.data.as_bytes())?;
@@ -85,6 +89,7 @@ impl ReplyAssembler for Assembler {
         let Some(choice) = choices.find(|choice| choice.index.unwrap_or_default() == 0) else {
             return Ok(Part::Other(0));
         };
+        self.has_choice = true;
         // What a server sends after the reason for the end is no part of the reply.
         if self.finish_reason.is_some() {
             return Ok(Part::Other(0));
@@ -98,7 +103,11 @@ impl ReplyAssembler for Assembler {
     }
 
     fn into_body(self: Box<Self>) -> Option<Vec<u8>> {
-        let finish_reason = self.finish_reason?;
+        let Some(finish_reason) = self.finish_reason else {
+            // Of nothing but a count of tokens no half is missing.
+            let usage = self.usage.filter(|_| self.has_ended && !self.has_choice)?;
+            return Some(json!({ "choices": [], "usage": usage }).to_string().into_bytes());
+        };
         let mut message = Map::new();
         message.insert("content".into(), self.content.into());
         if !self.refusal.is_empty() {

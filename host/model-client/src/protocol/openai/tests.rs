@@ -235,6 +235,22 @@ fn a_reply_that_holds_nothing_is_retryable() {
 }
 
 #[test]
+fn a_reply_without_a_choice_that_costs_something_is_an_empty_one() {
+    let usage = json!({"prompt_tokens": 7, "completion_tokens": 9});
+    for choices in [json!([]), json!(null)] {
+        let reply = reply(&json!({"choices": choices, "usage": usage, "error": null}));
+        let expected = ("", Finish::Done, Some(Usage::of(7, 9)));
+        assert_eq!((reply.content.as_str(), reply.finish, reply.usage), expected);
+    }
+    for body in [
+        json!({"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}}),
+        json!({"choices": [], "usage": usage, "error": {"message": "busy"}}),
+    ] {
+        assert_eq!(problem(&body.to_string()), "it names no choice");
+    }
+}
+
+#[test]
 fn usage_and_finish_are_read() {
     let body = |finish: Value, usage: Value| json!({"choices": [{"message": {"content": "a"}, "finish_reason": finish}], "usage": usage});
     let full = reply(&body(json!("length"), json!({"prompt_tokens": 3, "completion_tokens": 4})));

@@ -116,6 +116,20 @@ fn a_stream_that_ends_before_it_says_why_is_no_reply() {
 }
 
 #[test]
+fn a_stream_of_nothing_but_its_usage_is_an_empty_reply_once_it_has_ended() {
+    let count = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":9}}\n\n";
+    let end = "data: [DONE]\n\n";
+    let (reply, _) = whole(&OpenAi, &format!("{count}{end}"));
+    let expected =
+        ModelReply { content: String::new(), tool_calls: vec![], usage: Some(Usage::of(7, 9)), ..expected() };
+    assert_eq!(reply.unwrap(), expected);
+    let begun = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n";
+    for broken in [count.to_owned(), end.to_owned(), format!("{begun}{count}{end}")] {
+        assert!(whole(&OpenAi, &broken).0.unwrap_err().truncated, "{broken}");
+    }
+}
+
+#[test]
 fn half_an_event_behind_a_whole_reply_spoils_nothing() {
     for (protocol, stream) in both() {
         let reason =

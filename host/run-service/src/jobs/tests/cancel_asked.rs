@@ -1,5 +1,6 @@
 //! Jobs that are to be cancelled and whose workers die before they hear of it.
 
+use agent_core::ports::queue::MOST_LOSSES;
 use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says};
 use agent_core::words::{Event, ModelReply};
 use boxed_async::boxed_async;
@@ -93,4 +94,31 @@ async fn a_run_that_had_ended_before_keeps_its_result() {
     let result: Value = serde_json::from_str(job.result.unwrap().get()).unwrap();
     assert_eq!((&result["output"], model.asked().len()), (&json!("done"), 1));
     assert_eq!(runs.events("run_job_1"), before);
+}
+
+/// On a queue that lets a job be claimed however many workers died of it.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_killed_enough_workers_fails_and_an_unwanted_one_is_cancelled_for_longer() {
+    for (losses, is_cancelled, status) in [
+        (MOST_LOSSES - 1, false, JobStatus::Completed),
+        (MOST_LOSSES, false, JobStatus::Failed),
+        (MOST_LOSSES, true, JobStatus::Cancelled),
+        (2 * MOST_LOSSES, true, JobStatus::Failed),
+    ] {
+        let runs = Arc::default();
+        let (agent, model) = agent(&runs, EchoTools::new(&["echo"]), says("done"));
+        let bench = bench_on(&Arc::default(), &runs, agent);
+        let job_id = bench.submit().await;
+        for _ in 0..losses {
+            bench.queue.claim("dead", Duration::ZERO).await.unwrap().unwrap();
+            tokio::time::sleep(LEASE).await;
+        }
+        if is_cancelled {
+            assert_eq!(bench.queue.cancel(&job_id).await.unwrap(), CancelOutcome::Asked);
+        }
+        let job = bench.work_while(bench.ended(&job_id)).await;
+        assert_eq!((job.status, model.asked().len()), (status, usize::from(status == JobStatus::Completed)));
+        let why = "the run stopped its worker 20 times without making progress";
+        assert!(is_cancelled || job.error.is_none_or(|error| error == why));
+    }
 }

@@ -94,6 +94,8 @@ async fn how_a_dropped_job_ended_is_told_without_what_only_the_operator_may_know
     assert_eq!(read("c").await.status, JobStatus::Cancelled);
     let job = read("lost").await;
     assert_eq!((job.status, job.result.is_none()), (JobStatus::Completed, true), "its journal was lost");
+    runs.damage("run_lost");
+    assert!(read("lost").await.result.is_none(), "its journal is damaged");
 }
 
 #[tokio::test(start_paused = true)]

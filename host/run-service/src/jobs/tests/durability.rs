@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::ports::{
-    Claim, Epoch, Journal, JournalError, JournalResult, Model, ModelError, ModelRequest, Unobserved,
+    AttemptEnd, Claim, Epoch, Journal, JournalError, JournalResult, Model, ModelError, ModelRequest,
+    Unobserved,
 };
 use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says, task};
 use agent_core::words::{Event, ModelReply, RunOutcome, StopReason, Task};
@@ -356,6 +357,24 @@ async fn a_journal_that_fails_costs_no_attempt_and_the_worker_pauses() {
     assert_eq!((job.status, job.attempts_made), (JobStatus::Completed, 1));
     let back = bench.noted().iter().filter(|outcome| **outcome == AttemptOutcome::HandedBack).count();
     assert!((3..9).contains(&back), "{back} attempts in 100 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_journal_is_damaged_fails_at_once_and_holds_up_no_other() {
+    let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let bench = bench_on(&queue, &runs, agent(&runs, &Arc::new(ScriptedModel::new([Ok(says("4"))]))));
+    let (damaged, other) = (bench.submit().await, bench.submit().await);
+    // The journal of a job that nobody has claimed before is not read.
+    let before = queue.claim("host-0", SECOND).await.unwrap().unwrap();
+    queue.settle(&before, &AttemptEnd::HANDED_BACK).await.unwrap();
+    runs.damage("run_job_1");
+    let start = Instant::now();
+    let job = bench.work_while(bench.ended(&other)).await;
+    assert_eq!((job.status, bench.noted()[0]), (JobStatus::Completed, AttemptOutcome::Failed));
+    assert!(start.elapsed() < SECOND, "{:?}", start.elapsed());
+    let job = queue.job(&damaged);
+    assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, 1));
+    assert_eq!(job.error.as_deref(), Some("Internal server error"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -143,6 +143,15 @@ async fn a_run_too_big_for_the_queue_has_a_record_and_no_journal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_whose_events_cannot_be_written_has_a_record_and_no_journal() {
+    let bench = bench(Backlog::default());
+    bench.store.damage("run_1");
+    bench.run("run_1");
+    let (store, _) = bench.drain().await;
+    assert_eq!((store.records().len(), store.journals()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_is_counted_as_lost_once() {
     // The run's journal did not fit, and then there is no place for its record either.
     let full = bench(Backlog { runs: 0, bytes: 500 });

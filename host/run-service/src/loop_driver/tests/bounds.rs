@@ -1,7 +1,12 @@
 //! What a run is kept from: calling too much at once, reading too much, going on when nobody wants it.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::held_lease::LeaseWatch;
 use agent_core::words::{Message, Options, OutputFormat, ReplyRules, RequiredCall, StopReason, ToolOutcome};
 
 use super::*;
@@ -167,4 +172,23 @@ async fn a_run_that_is_cancelled_drops_its_model_call() {
     let (result, ()) = tokio::join!(driver.start(task()), owner);
     assert_eq!(result.unwrap().stop_reason, StopReason::Cancelled);
     assert_eq!(names(&journal.events()), ["started", "cancelled"]);
+}
+
+/// Calls that are under way when the lease ends go on: 16 at once, one more behind them, and the model.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_lease_may_have_ended_begins_no_call_until_it_is_renewed() {
+    let (second, ids) = (Duration::from_secs(1), (0..17).map(|id| id.to_string()).collect::<Vec<_>>());
+    let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "wait", json!({ "ms": 5_000 }))).collect();
+    for (seconds, asked, called) in [(0, 0, 0), (1, 1, CALLS_AT_ONCE), (7, 1, 17)] {
+        let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
+        let (tools, journal) = (SlowTools::new(), TestJournal::default());
+        let (renewed, lease) = watch::channel(Instant::now() + second * seconds);
+        let control = RunControl { lease: Some(LeaseWatch(lease)), ..RunControl::default() };
+        let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
+        let mut run = pin!(driver.start(task()));
+        assert!(timeout(60 * second, &mut run).await.is_err());
+        assert_eq!((model.asked().len(), tools.called().len()), (asked, called), "{seconds}");
+        renewed.send_replace(Instant::now() + 60 * second);
+        assert_eq!(run.await.unwrap().output, "done");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent_core::agent_loop::RUN_AGENT;
 use agent_core::ports::{Journal, JournalError, JournalResult, ModelError, ModelRequest};
 use agent_core::testing::check_conversation;
-use agent_core::words::{Message, ModelReply, WaitKind};
+use agent_core::words::{Message, ModelReply, Usage, WaitKind};
 use boxed_async::boxed_async;
 use tokio_util::sync::CancellationToken;
 
@@ -343,6 +343,15 @@ async fn a_child_that_answers_with_its_last_tokens_has_answered() {
     let said = "told The run was ended early by token_budget. Its last reply: 42";
     assert_eq!(bench.result()["output"], said);
     let child = bench.all().await.remove(1);
-    let (parent, events) = (bench.runs.events("run_job_1"), bench.runs.events(&child.run_id));
-    assert_eq!(crate::invariants::child(&parent, &events, JobStatus::Completed), Ok(()));
+    let (mut parent, events) = (bench.runs.events("run_job_1"), bench.runs.events(&child.run_id));
+    let judged = |parent: &[Event]| crate::invariants::child(parent, &events, JobStatus::Completed);
+    assert_eq!(judged(&parent), Ok(()));
+    // Nor is one that has not answered left off the bill.
+    for event in &mut parent {
+        if let Event::Decided { decision, .. } = event {
+            let (answer, usage) = (String::new(), Usage::default());
+            decision.verdict = Verdict::Ended { answer, is_answered: false, usage };
+        }
+    }
+    assert_eq!(judged(&parent).unwrap_err().rule, crate::invariants::BILL);
 }

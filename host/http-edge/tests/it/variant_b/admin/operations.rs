@@ -131,8 +131,8 @@ async fn runs_of_everybody_are_listed_page_by_page() {
         })
     );
     let first = fakes.administer("GET", "/admin/runs?limit=1", "").await.json();
-    assert_eq!((first["data"].as_array().unwrap().len(), &first["nextCursor"]), (1, &json!("run_2")));
-    let next = fakes.administer("GET", "/admin/runs?limit=1&cursor=run_2", "").await.json();
+    assert_eq!((first["data"].as_array().unwrap().len(), &first["nextCursor"]), (1, &json!("201000:run_2")));
+    let next = fakes.administer("GET", "/admin/runs?limit=1&cursor=201000:run_2", "").await.json();
     assert_eq!((&next["data"][0]["runId"], &next["nextCursor"]), (&json!("run_1"), &Value::Null));
     let of_u1 = fakes.administer("GET", "/admin/runs?user=u1", "").await.json();
     assert_eq!(of_u1["data"].as_array().unwrap().len(), 1);
@@ -141,6 +141,17 @@ async fn runs_of_everybody_are_listed_page_by_page() {
         (unknown.status, &unknown.json()["error"][0]["path"]),
         (StatusCode::BAD_REQUEST, &json!(["cursor"]))
     );
+}
+
+/// One that waited stands where its wait would have expired, until it has ended.
+#[tokio::test]
+async fn a_page_leaves_nothing_out_although_the_last_run_before_it_stands_elsewhere_by_now() {
+    let (fakes, store) = service().await;
+    let first = fakes.administer("GET", "/admin/runs?limit=1", "").await.json();
+    store.save(&record("run_2", "u2", 50, ended())).await.unwrap();
+    let path = format!("/admin/runs?cursor={}", first["nextCursor"].as_str().unwrap());
+    let next = fakes.administer("GET", &path, "").await.json();
+    assert_eq!((&next["data"][0]["runId"], &next["data"][1]["runId"]), (&json!("run_1"), &json!("run_2")));
 }
 
 #[tokio::test]

@@ -1,5 +1,10 @@
-//! A Redis with `appendfsync everysec`, in which the queue and the idempotency keys are: what it acknowledged
-//! within its last second is forgotten when it is restarted, of both to the same moment.
+//! Reference stores: what a port promises, in memory and without any fault. Each passes the contract suite
+//! that the real stores pass (`backends/tests/it/memory.rs`), so that what is found here would be found
+//! there. The queue, journals, records, conversations and webhooks are those of `agent_core::testing`,
+//! idempotency keys those of `backends::memory`.
+//!
+//! Here is a Redis with `appendfsync everysec`, in which the queue and the idempotency keys are: what it
+//! acknowledged within its last second is forgotten when it is restarted, of both to the same moment.
 //!
 //! | store | behind it | what it promises |
 //! |---|---|---|

@@ -1,0 +1,55 @@
+//! Decisions about runs whose jobs are not parked at that moment.
+
+use super::*;
+use crate::layers::wait_tools::WAIT_FOR_EVENT;
+
+impl Bench {
+    /// An attempt at the job fails, which is tried again in two seconds.
+    async fn fail_attempt(&self) {
+        let failing = Arc::new(ScriptedInvoke::new([Err(RunError::Panicked.into())]));
+        let other = Worker::new(&self.jobs, worker_context(failing, self.runs.clone()));
+        work_for(&other, Duration::from_millis(500)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_waits_for_a_job_that_is_to_be_tried_again_soon() {
+    let bench = Bench::parked(tools()).await;
+    let wait = bench.wait().await;
+    assert!(bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap());
+    bench.fail_attempt().await;
+    assert_eq!(bench.status(), JobStatus::Delayed);
+    let proposed =
+        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+    let (decided, ()) = tokio::join!(bench.waits.decide(&wait.id, &proposed), bench.work_for(20));
+    assert!(decided.unwrap().goes_on);
+    assert_eq!(bench.result()["output"], "paid");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_reaches_a_run_whose_job_is_under_way_for_another_wait_of_its_reply() {
+    let awaited = json!({ "name": "paid", "key": "7" });
+    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", WAIT_FOR_EVENT, awaited)];
+    for status in [JobStatus::Waiting, JobStatus::Active, JobStatus::Delayed] {
+        let bench = Bench::parked_by(tools(), &calls).await;
+        let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
+        let pay = waits.iter().find(|wait| wait.open.wait.kind == WaitKind::Approval).unwrap();
+        let proposed =
+            ProposedDecision { by: ada(), shown: pay.open.wait.shown.digest(), verdict: Verdict::Approve };
+        bench.waits.decide(&pay.id, &proposed).await.unwrap();
+        match status {
+            // By a worker that dies.
+            JobStatus::Active => {
+                bench.queue.claim("dead", Duration::ZERO).await.unwrap().unwrap();
+            }
+            JobStatus::Delayed => bench.fail_attempt().await,
+            _ => {}
+        }
+        assert_eq!(bench.status(), status);
+        let (by, data) = (ada(), json!(42));
+        let event = Delivery { name: "paid".into(), key: "7".into(), data };
+        let (delivered, ()) = tokio::join!(bench.waits.deliver(&by, "ada", &event), bench.work_for(20));
+        assert_eq!(delivered.unwrap(), 1, "{status:?}");
+        assert_eq!(bench.result()["output"], "paid", "{status:?}");
+    }
+}
