@@ -204,6 +204,13 @@ pub(crate) fn log_failure(run_id: &str, status: StatusCode, error: &str) {
     }
 }
 
+/// The one line about a run that could not be followed to its end.
+pub(crate) fn log_interruption(run_id: &str, why: &Interruption) {
+    if let Interruption::Store(error) = why {
+        tracing::warn!(run_id, %error, "a stream ended early");
+    }
+}
+
 /// The response whose body is events.
 pub(crate) fn respond(events: Body) -> Response {
     let mut response = events.into_response();
@@ -298,9 +305,7 @@ impl OwnEvents {
     }
 
     fn interrupted(&mut self, run_id: &str, why: &Interruption) {
-        if let Interruption::Store(error) = why {
-            tracing::warn!(run_id, %error, "a stream ended early");
-        }
+        log_interruption(run_id, why);
         let why = match why {
             Interruption::TooSlow => "this reader is too slow: resume from the last event",
             Interruption::Stopping => "the service is stopping: resume from the last event",

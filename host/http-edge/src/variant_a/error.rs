@@ -35,6 +35,8 @@ pub(super) enum Error {
     UnknownRun,
     #[error("the run had ended")]
     RunHadEnded,
+    #[error("nobody knows who carries the run, or its owner is just beginning or appending")]
+    RunOutOfReach,
     #[error(transparent)]
     Idempotency(Refusal),
 }
@@ -81,6 +83,7 @@ impl Error {
             | Self::Recorded => (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR),
             Self::UnknownRun => (StatusCode::NOT_FOUND, "Not found"),
             Self::RunHadEnded => (StatusCode::CONFLICT, "The run has already ended"),
+            Self::RunOutOfReach => (StatusCode::CONFLICT, "The run cannot be cancelled at this moment"),
             Self::Idempotency(refusal) => {
                 let internal = (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR);
                 refusal.status_and_text().unwrap_or(internal)

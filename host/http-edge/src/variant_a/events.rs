@@ -34,7 +34,7 @@ pub(super) fn describe_cancel() -> Operation {
     Operation::new("cancelInvocation", tags::AGENT, "Cancel a run that is streamed")
         .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
-        .refuses(Error::of_runs([Error::UnknownRun, Error::RunHadEnded]))
+        .refuses(Error::of_runs([Error::UnknownRun, Error::RunHadEnded, Error::RunOutOfReach]))
         .once(Error::of_keys())
 }
 
@@ -72,7 +72,8 @@ pub(super) async fn cancel_run(
         CancelOutcome::Done | CancelOutcome::Asked => {
             Ok(answer::json(StatusCode::ACCEPTED, &CancelledRun { run_id: &run.run_id }))
         }
-        CancelOutcome::HadEnded | CancelOutcome::Refused => Err(Error::RunHadEnded),
+        CancelOutcome::HadEnded => Err(Error::RunHadEnded),
+        CancelOutcome::Refused => Err(Error::RunOutOfReach),
         CancelOutcome::Unknown => Err(Error::UnknownRun),
     }
 }

@@ -95,6 +95,8 @@ pub(super) enum Error {
     UnknownRun,
     #[error("the run had ended")]
     RunHadEnded,
+    #[error("nobody knows who carries the run, or its owner is just beginning or appending")]
+    RunOutOfReach,
     #[error("the user has too many streams")]
     TooManyStreams,
     #[error(transparent)]
@@ -225,6 +227,7 @@ impl Error {
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
             Self::UnknownJob | Self::UnknownRun | Self::UnknownConversation => text(StatusCode::NOT_FOUND, "Not found"),
             Self::RunHadEnded => text(StatusCode::CONFLICT, "The run has already ended"),
+            Self::RunOutOfReach => text(StatusCode::CONFLICT, "The run cannot be cancelled at this moment"),
             Self::WebhookOnItsWay => text(StatusCode::CONFLICT, "The webhook is still on its way"),
             Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
             Self::JobNotFailed => text(StatusCode::CONFLICT, "Only a job that failed can be tried again"),

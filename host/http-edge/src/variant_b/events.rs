@@ -47,7 +47,7 @@ pub(super) fn describe_cancel() -> Operation {
     Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed")
         .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
-        .refuses([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach])
+        .refuses([Error::UnknownRun, Error::RunHadEnded, Error::RunOutOfReach, Error::JobOutOfReach])
         .refuses(documented::stores())
 }
 
@@ -157,6 +157,7 @@ pub(super) async fn cancel(
             Ok(answer::json(StatusCode::ACCEPTED, &CancelledRun { run_id: &run.run_id }))
         }
         CancelOutcome::HadEnded => Err(Error::RunHadEnded),
+        CancelOutcome::Refused if run.job_id.is_none() => Err(Error::RunOutOfReach),
         CancelOutcome::Refused => Err(Error::JobOutOfReach),
         CancelOutcome::Unknown => Err(Error::UnknownRun),
     }

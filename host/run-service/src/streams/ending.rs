@@ -71,7 +71,7 @@ pub(super) struct RunOfJob {
 /// job has another run by now.
 pub(super) fn of_job(jobs: Jobs, run: RunOfJob) -> Ends {
     async move {
-        // At once first: the end of another run is not waited for.
+        // The first read waits for nothing: the job may have another run by now.
         let mut wait = Duration::ZERO;
         loop {
             match jobs.read(&run.user_id, &run.job_id, wait).await {
@@ -139,7 +139,7 @@ pub(super) fn of_record(records: Arc<dyn RunStore>, jobs: Option<Jobs>, run_id: 
 
 enum RecordedState {
     Ended(Ending),
-    /// As the job says; what the record says where the queue knows nothing of the run.
+    /// The job tells of the end, and `otherwise` where the queue knows nothing of the run.
     Job {
         ends: Ends,
         otherwise: Option<Ending>,

@@ -18,6 +18,7 @@
 
 mod children;
 mod ending;
+mod job_of_run;
 mod recorded_result;
 mod resumable_reader;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{Journal, JournalError, JournalResult, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, Principal, RunOutcome, RunRecord, StopReason};
 use tokio::time::sleep;
@@ -42,6 +44,7 @@ use crate::shutdown::Shutdown;
 use crate::waits::Waits;
 use children::{Family, through_children};
 use ending::{Ends, RunOfJob, of_handle, of_job, of_record, of_recorded_job};
+use job_of_run::{job_of_run, unreadable};
 use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
@@ -78,7 +81,7 @@ pub struct FoundRun {
     pub run_id: String,
     /// Whose it is; nobody's in Variant A.
     pub user_id: Option<String>,
-    /// The job it belongs to, as far as that is recorded.
+    /// The job it belongs to, as far as that is known.
     pub job_id: Option<String>,
 }
 
@@ -169,7 +172,13 @@ impl RunStreams {
         }
         let first = self.kept.journal.read_page(run_id, 0, 1).await?;
         let Some(Event::Started { task, .. }) = first.into_iter().next() else { return Ok(None) };
-        Ok(Some(FoundRun { run_id: task.id, user_id: task.principal.user_id, job_id: None }))
+        let (run_id, user_id) = (task.id, task.principal.user_id);
+        let job_id = match (&self.jobs, &user_id) {
+            (Some(jobs), Some(user_id)) => job_of_run(jobs, &*self.kept.journal, user_id, &run_id).await?,
+            // Jobs of nobody are nobody's to read.
+            _ => None,
+        };
+        Ok(Some(FoundRun { run_id, user_id, job_id }))
     }
 
     /// Follows a run from event number `from` on.
@@ -262,14 +271,19 @@ impl RunStreams {
 
     /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once;
     /// another one's ends within some seconds, before its next step at the latest, and its journal says at
-    /// once that it was cancelled.
+    /// once that it was cancelled. Refused where nobody knows who carries it.
     pub async fn cancel(&self, run_id: &str) -> JournalResult<CancelOutcome> {
         if let Some(handle) = self.runs.attach(run_id) {
             handle.cancel();
             return Ok(CancelOutcome::Asked);
         }
         let Some(records) = &self.kept.records else { return Ok(CancelOutcome::HadEnded) };
-        let Some(mut record) = records.find(run_id).await? else { return Ok(CancelOutcome::HadEnded) };
+        let Some(mut record) = records.find(run_id).await? else {
+            // The run may be a job's that was not found, and an event would fence the worker of that.
+            let has_ended = recorded_end(self.kept.journal.read(run_id, 0).await?, None);
+            let has_ended = matches!(has_ended, Ok(Some(_)));
+            return Ok(if has_ended { CancelOutcome::HadEnded } else { CancelOutcome::Refused });
+        };
         if record.outcome != RunOutcome::Running {
             return Ok(CancelOutcome::HadEnded);
         }
@@ -301,7 +315,7 @@ impl RunStreams {
             (&self.jobs, records.find(run_id).await?)
         {
             let cancelled = jobs.cancel(&user_id.unwrap_or_default(), &job_id).await;
-            cancelled.map_err(|error| JournalError::Store { detail: error.to_string() })?;
+            cancelled.map_err(unreadable)?;
         }
         Ok(())
     }
@@ -319,7 +333,7 @@ impl RunStreams {
         Some(Source { cached: None, ..self.source(&job.run_id, ends) })
     }
 
-    /// The same for a reader that cannot resume: a shutdown interrupts it as late as other requests.
+    /// Has a shutdown interrupt a reader that cannot resume as late as other requests.
     fn without_resuming(&self, source: Source) -> Source {
         Source { can_resume: false, interrupted: self.shutdown.requests_end().clone(), ..source }
     }

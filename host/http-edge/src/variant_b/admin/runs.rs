@@ -53,7 +53,7 @@ pub(super) fn describe_cancel() -> Operation {
         .about("A run that is streamed, or that of a job.")
         .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
-        .refuses([Error::UnknownRun, Error::RunHadEnded, Error::JobOutOfReach])
+        .refuses([Error::UnknownRun, Error::RunHadEnded, Error::RunOutOfReach, Error::JobOutOfReach])
         .refuses(stores())
 }
 

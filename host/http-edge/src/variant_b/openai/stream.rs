@@ -215,11 +215,15 @@ impl<W: WriteRun> WriteStream for InProtocol<W> {
                 server_sent_events::log_failure(run_id, status, &log);
                 writer.failed(out, &error);
             }
-            Followed::Interrupted(_) if writer.is_resumable() => {
+            Followed::Interrupted(why) if writer.is_resumable() => {
+                server_sent_events::log_interruption(run_id, why);
                 out.push_str(": the response goes on: resume with starting_after\n\n");
             }
             Followed::Interrupted(Interruption::Waiting) => self.pause(run_id).await,
-            Followed::Interrupted(why) => writer.failed(out, &interruption(why)),
+            Followed::Interrupted(why) => {
+                server_sent_events::log_interruption(run_id, why);
+                writer.failed(out, &interruption(why));
+            }
         }
     }
 

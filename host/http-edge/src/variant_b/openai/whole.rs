@@ -86,6 +86,7 @@ impl Whole<'_> {
                 }
                 Some(Followed::Interrupted(Interruption::Waiting)) => return self.pause().await,
                 Some(Followed::Interrupted(why)) => {
+                    server_sent_events::log_interruption(&self.job.run_id, &why);
                     let error = stream::interruption(&why);
                     return refuse_openai(StatusCode::SERVICE_UNAVAILABLE, &error);
                 }

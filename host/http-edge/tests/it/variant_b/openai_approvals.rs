@@ -4,15 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::JobQueue;
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, JournalResult};
 use agent_core::testing::{
-    EchoTools, ScriptedModel, TestConversations, TestQueue, TestRuns, TokioSpawn, asks_for, says,
+    EchoTools, ScriptedModel, Switch, TestConversations, TestQueue, TestRuns, TokioSpawn, asks_for, says,
 };
 use agent_core::words::{Event, JobData, Message, ModelReply, Principal, Verdict};
+use boxed_async::boxed_async;
 use run_service::conversations::Conversations;
 use run_service::jobs::{Jobs, Worker};
 use run_service::layers::{Agent, ConversationTurns, Parkable};
 use run_service::shutdown::Shutdown;
+use run_service::streams::RunStores;
 use run_service::testing::{run_stores, streams_of, worker_context};
 use run_service::waits::{ProposedDecision, Waits};
 use serde_json::{Value, json};
@@ -20,7 +22,7 @@ use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
 use super::openai::{RESPONSES, events};
-use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, Log, b, bearer, request};
 
 /// A service, and the worker of its jobs.
 pub(super) struct Bench {
@@ -38,6 +40,14 @@ fn tools() -> EchoTools {
 
 /// A service whose model has these replies.
 pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
+    bench_reading(script, |kept| kept)
+}
+
+/// A service whose model has these replies, and that follows runs in other stores than it writes to.
+fn bench_reading(
+    script: impl IntoIterator<Item = ModelReply>,
+    reads: impl FnOnce(RunStores) -> RunStores,
+) -> Bench {
     let (queue, runs) = (Arc::<TestQueue>::default(), Arc::<TestRuns>::default());
     let model = Arc::new(ScriptedModel::new(script.into_iter().map(Ok)));
     let toolbox = Arc::new(tools());
@@ -57,7 +67,7 @@ pub(super) fn bench(script: impl IntoIterator<Item = ModelReply>) -> Bench {
         ConversationTurns::new(parkable, conversations.clone(), Duration::from_secs(30))
     };
     let shutdown = Shutdown::default();
-    let streams = streams_of(stack(), kept).with_jobs(jobs.clone()).until(shutdown.clone());
+    let streams = streams_of(stack(), reads(kept)).with_jobs(jobs.clone()).until(shutdown.clone());
     let fakes = Fakes::configured(stack(), |edge| {
         b(edge).streams = Some(streams);
         b(edge).jobs = jobs;
@@ -162,6 +172,45 @@ async fn a_run_that_was_answered_is_read_to_its_end_while_the_service_stops() {
         let second = bench.ask(&goes_on).await;
         let second = if stream { events(&second).last().unwrap()["response"].clone() } else { second.json() };
         assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    }
+}
+
+/// A journal that can be read until it fails.
+struct Switched {
+    journal: Arc<dyn Journal>,
+    switch: Switch,
+}
+
+#[boxed_async]
+impl Journal for Switched {
+    async fn append(&self, _: &str, _: Epoch, _: u64, _: &[Event]) -> JournalResult {
+        unreachable!("it is only read")
+    }
+
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
+        self.switch.check().await.map_err(|detail| JournalError::Store { detail })?;
+        self.journal.read(run_id, from).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_in_the_middle_of_an_answer_is_in_the_log() {
+    for stream in [false, true] {
+        let switch = Switch::default();
+        let bench = bench_reading([pays(&[5]), says("paid")], |kept| {
+            let journal = Arc::new(Switched { journal: kept.journal.clone(), switch: switch.clone() });
+            RunStores { journal, ..kept }
+        });
+        let first = bench.ask(&json!({})).await.json();
+        switch.fail(true);
+        let input = [answer(&first["output"][0], true)];
+        let goes_on = json!({"previous_response_id": first["id"], "stream": stream, "input": input});
+        let log = Log::collect();
+        let second = bench.ask(&goes_on).await;
+        assert!(log.text().contains("the disk is full"), "{}", log.text());
+        if !stream {
+            assert_eq!((second.status.as_u16(), second.header("retry-after")), (503, Some("1")), "{second}");
+        }
     }
 }
 

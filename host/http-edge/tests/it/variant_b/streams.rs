@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{Epoch, Journal as _, RunStore as _};
-use agent_core::testing::{EchoTools, TestRuns, asks_for, says};
-use agent_core::words::{Event, FailureKind, RunOutcome, RunRecord, Usage};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, RunStore as _};
+use agent_core::testing::{EchoTools, TestQueue, TestRuns, asks_for, says, task};
+use agent_core::words::{Event, FailureKind, JobData, JobStatus, RunOutcome, RunRecord, Task, Usage};
 use axum::body::Body;
 use http::{Request, StatusCode};
+use run_service::jobs::Jobs;
 use run_service::layers::{Heartbeat, InvokeError};
 use run_service::live::LiveRuns;
 use run_service::streams::RunStores;
@@ -122,4 +123,28 @@ async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
     assert_eq!(fakes.service.send(bearer("u1", invalid)).await.status, StatusCode::BAD_REQUEST);
     let nobody = accepting(request("POST", "/api/agent", r#"{"query":"hi"}"#));
     assert_eq!(fakes.service.send(nobody).await.status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_is_cancelled_during_its_first_attempt() {
+    let (queue, store) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
+    let jobs = Jobs::new(queue.clone());
+    let streams = streams_of(ScriptedInvoke::default(), run_stores(&store)).with_jobs(jobs.clone());
+    let fakes = Fakes::configured(Answers, |edge| {
+        b(edge).streams = Some(streams);
+        b(edge).jobs = jobs;
+    });
+    let job = queue.job(&queue.add(&JobData::new("hi", "u1")).await.unwrap());
+    let begun = |run_id: &str| {
+        [Event::Started { task: Task { id: run_id.into(), ..task("hi") }, tools: "sha256:test".into() }]
+    };
+    store.append(&job.run_id, Epoch(1), 0, &begun(&job.run_id)).await.unwrap();
+    let path = format!("/api/agent/runs/{}/cancel", job.run_id);
+    assert_eq!(fakes.post(&path, "").await.status, StatusCode::ACCEPTED);
+    assert_eq!(queue.job(&job.id).status, JobStatus::Cancelled);
+    // Nobody knows who carries this one.
+    store.append("run_2", Epoch(1), 0, &begun("run_2")).await.unwrap();
+    let refused = fakes.post("/api/agent/runs/run_2/cancel", "").await;
+    let text = r#"{"error":"The run cannot be cancelled at this moment"}"#;
+    assert_eq!((refused.status, &*refused.body), (StatusCode::CONFLICT, text));
 }

@@ -1,6 +1,10 @@
 //! Runs of jobs, which any worker carries.
 
+use agent_core::words::Task;
+
 use super::*;
+use crate::jobs::Worker;
+use crate::testing::{scripted_agent, work_for, worker_context};
 
 /// A process that carries no run, with the jobs of that queue.
 fn beside(store: &Arc<TestRuns>, queue: &Arc<TestQueue>) -> RunStreams {
@@ -21,14 +25,20 @@ async fn a_shutdown_lets_readers_of_a_job_that_cannot_resume_read_on() {
     assert_eq!(read(stays).await, ["Stopping"]);
 }
 
+/// The journal of a run that has begun.
+async fn begin(store: &TestRuns, run_id: &str) {
+    let task = Task { id: run_id.to_owned(), ..agent_core::testing::task("hi") };
+    let begun = Event::Started { task, tools: "sha256:test".into() };
+    store.append(run_id, Epoch(1), 0, &[begun]).await.unwrap();
+}
+
 /// A job of which one run has failed for good, whose record there is, and that was tried again.
 async fn tried_again(store: &Arc<TestRuns>, queue: &Arc<TestQueue>) -> (FoundRun, Job) {
     let job_id = queue.add(&JobData::new("hi", "u1")).await.unwrap();
     let run_id = queue.job(&job_id).run_id;
     let record = agent_core::testing::record(&run_id, agent_core::testing::failed("no luck"));
     store.save(&RunRecord { job_id: Some(job_id.clone()), ..record }).await.unwrap();
-    let begun = Event::Started { task: agent_core::testing::task("hi"), tools: "sha256:test".into() };
-    store.append(&run_id, Epoch(1), 0, &[begun]).await.unwrap();
+    begin(store, &run_id).await;
     queue.change(&job_id, |job| job.status = JobStatus::Failed);
     queue.retry(&job_id).await.unwrap();
     let found = FoundRun { run_id, user_id: Some("u1".into()), job_id: Some(job_id.clone()) };
@@ -44,7 +54,7 @@ async fn a_run_that_failed_ends_as_it_did_whatever_its_job_does_in_another_one()
     for status in [JobStatus::Active, JobStatus::Parked, JobStatus::Completed] {
         queue.change(&job.id, |job| job.status = status);
         assert_eq!(here.find(&run.run_id).await.unwrap().as_ref(), Some(&run));
-        // By the job, and by the record alone. It is not waited for the other run.
+        // Neither the job nor the record has a reader wait for the other run.
         for run in [run.clone(), FoundRun { job_id: None, ..run.clone() }] {
             let read = timeout(Duration::from_secs(1), read(here.follow(&run, 0))).await.unwrap();
             assert_eq!(read, ["0 started", "failed: no luck"], "{status:?}");
@@ -63,4 +73,49 @@ async fn whoever_reads_the_run_of_a_job_is_not_given_the_end_of_the_next_one() {
     let before = Job { run_id: run.run_id, ..job };
     let late = beside(&store, &queue).follow_job(&before, 0).unwrap();
     assert_eq!(read(late).await, ["0 started", "Unknown"], "it is read again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_is_known_for_that_before_it_has_a_record() {
+    for data in [JobData::new("hi", "u1"), JobData::new("hi", "u1").with_id("chosen")] {
+        let (store, queue) = (Arc::new(TestRuns::default()), Arc::new(TestQueue::default()));
+        queue.add(&JobData::new("another", "u1")).await.unwrap();
+        let job = queue.job(&queue.add(&data).await.unwrap());
+        begin(&store, &job.run_id).await;
+        let here = beside(&store, &queue);
+        for status in [JobStatus::Active, JobStatus::Waiting, JobStatus::Delayed] {
+            queue.change(&job.id, |job| job.status = status);
+            let found = here.find(&job.run_id).await.unwrap().unwrap();
+            assert_eq!((&found.run_id, found.job_id.as_ref()), (&job.run_id, Some(&job.id)), "{status:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_a_run_that_is_parked_says_that_it_waits() {
+    let (store, queue) = (Arc::new(TestRuns::default()), Arc::new(TestQueue::default()));
+    let here = beside(&store, &queue);
+    let tools =
+        EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy").within(Duration::from_secs(3600));
+    let agent = scripted_agent([Ok(asks_for(&[("1", "pay", json!({}))]))], tools, store.clone());
+    let worker = Worker::new(&Jobs::new(queue.clone()), worker_context(Arc::new(agent), store.clone()));
+    let job_id = queue.add(&JobData::new("hi", "u1")).await.unwrap();
+    work_for(&worker, Duration::from_secs(1)).await;
+    let job = queue.job(&job_id);
+    assert_eq!((job.status, store.records().len()), (JobStatus::Parked, 0));
+    let run = here.find(&job.run_id).await.unwrap().unwrap();
+    let read = timeout(Duration::from_secs(5), read(here.follow(&run, 0))).await.unwrap();
+    assert_eq!(read.last().map(String::as_str), Some("Waiting"), "{read:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_journal_has_no_end_is_never_said_to_have_ended() {
+    let (store, queue) = (Arc::new(TestRuns::default()), Arc::new(TestQueue::default()));
+    let here = beside(&store, &queue);
+    begin(&store, "run_2").await;
+    assert_eq!(here.find("run_2").await.unwrap().unwrap().job_id, None);
+    assert_eq!(here.cancel("run_2").await.unwrap(), CancelOutcome::Refused);
+    assert_eq!(store.events("run_2").len(), 1, "nothing is written over whoever carries it");
+    store.append("run_2", Epoch(1), 1, &[Event::Cancelled]).await.unwrap();
+    assert_eq!(here.cancel("run_2").await.unwrap(), CancelOutcome::HadEnded);
 }
