@@ -137,7 +137,7 @@ impl Service {
         ]
     }
 
-    /// Its HTTP edge, which is made for the first request: that takes longer than most lives of a process.
+    /// The HTTP edge, made for the first request: that takes longer than most lives of a process.
     pub fn edge(&self) -> &Edge {
         self.edge.get_or_init(|| Edge::new(&self.parts.gate, self.variant_b()))
     }

@@ -21,7 +21,7 @@ async fn another_service_of_ours_can_be_the_cluster() {
     assert_eq!((answer.status, &answer.json()["output"]), (200, &json!("from afar")), "{answer}");
 }
 
-/// Its connections are made, and nobody reads from them.
+/// The kernel makes its connections, and nobody reads from them.
 #[tokio::test]
 async fn a_cluster_that_does_not_answer_is_waited_for_as_long_as_an_agent_may_take() {
     let (model, mute) = (Model::openai().await, TcpListener::bind("127.0.0.1:0").unwrap());

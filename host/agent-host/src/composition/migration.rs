@@ -112,8 +112,8 @@ impl Migration {
         Ok(())
     }
 
-    /// Says so at once when it is another reason than before, and else once in [`QUIET`]: a role that may make
-    /// no tables stays without them until an operator reads of it. True when it was said.
+    /// Says so at once when the reason is another one than before, and else once in [`QUIET`]: a role that
+    /// may make no tables stays without them until an operator reads of it. True when it was said.
     fn warn(&self, error: SetupError) -> bool {
         let mut warned = self.warned.lock();
         if warned.as_ref().is_some_and(|(when, before)| *before == error && when.elapsed() < QUIET) {

@@ -1,7 +1,7 @@
 //! What the token of a job's submitter said beside the user's id, the conversation that the job's run is part
 //! of, the id of its run where that was known before, the wait of another job that ends with it, and the
-//! options of its run, in the job's own options: BullMQ keeps options that it does not know, and the data of a
-//! job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
+//! options of its run, in the job's own options: BullMQ keeps options that it does not know, and the data of
+//! a job stay `{query, userId}` for Node peers. Jobs of Node producers have none.
 
 use agent_core::words::{JobData, JobOptions, is_conversation_id};
 use serde::Serialize;

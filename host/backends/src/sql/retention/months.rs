@@ -69,7 +69,7 @@ const OF_OPEN_JOBS: &str = "\
 /// Which runs go with their month.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
-    /// Those that ended before this.
+    /// Runs that ended before this time go.
     pub(super) before: SystemTime,
     /// A condition: records of runs that a job may go on with, which stay.
     pub(super) unless: &'static str,
