@@ -266,14 +266,20 @@ impl Dispatcher {
 
 /// Whether the webhook was armed for a retry that the queue has not carried out yet.
 fn is_to_be_put_back(webhook: &Webhook, job: &Job) -> bool {
-    job.status == JobStatus::Failed && job.finished_at.is_some_and(|failed| failed < webhook.created_at)
+    let failed_before = job.finished_at.is_some_and(|failed| failed < webhook.created_at);
+    job.status == JobStatus::Failed && failed_before && is_armed(webhook, job)
 }
 
-/// The id of the message that a job has ended. A job's webhook is put in before the job, and again when the
-/// job is retried: the end of the new run is another message, which no receiver takes for a repetition.
+/// Whether the webhook was put in again since the job was added: it is put in before the job, and again when
+/// the job is retried.
+fn is_armed(webhook: &Webhook, job: &Job) -> bool {
+    webhook.created_at > job.created_at + CLOCKS_APART
+}
+
+/// The id of the message that a job has ended. The end of a retried job's new run is another message, which no
+/// receiver takes for a repetition.
 fn end_id(webhook: &Webhook, job: &Job) -> String {
-    let is_retried = webhook.created_at > job.created_at + CLOCKS_APART;
-    let run = if is_retried { format!("_{}", short_run(&job.run_id)) } else { String::new() };
+    let run = if is_armed(webhook, job) { format!("_{}", short_run(&job.run_id)) } else { String::new() };
     format!("msg_{}{run}", webhook.job_id)
 }
 

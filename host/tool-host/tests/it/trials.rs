@@ -2,10 +2,10 @@
 //! with.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use agent_core::ports::{AdminAction, ToolRequest, ToolSet, Toolbox};
-use agent_core::words::{Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, TrialState};
+use agent_core::ports::{AdminAction, ToolSet, Toolbox};
+use agent_core::words::{Principal, Thresholds, ToolOutcome, TrialKind, TrialState};
 use serde_json::json;
 use tempfile::NamedTempFile;
 use tool_host::PolicyFile;
@@ -192,14 +192,6 @@ async fn a_canary_serves_only_callers_whom_the_policy_admits_to_it() {
     assert_eq!(pinned.versions().get("greet"), Some(&first), "a run that is taken up is given no more");
     let pinned = one.host.host.pinned(&beta, "run_1", &canary.versions()).await;
     assert_eq!(pinned.versions(), canary.versions());
-    // Grants that are not there in time, as of secrets on a mount that hangs, say nothing of the version.
-    let wider = std::fs::read_to_string(policy.path()).unwrap().replace("[\"beta\"]", "[\"beta\", \"crew\"]");
-    std::fs::write(policy.path(), wider).unwrap();
-    one.host.host.reload().await;
-    let call = ToolCall { id: "1".into(), name: "greet".into(), arguments: json!({}) };
-    let request = ToolRequest::outside_of_runs("req-1", &call, Instant::now());
-    let late = canary.call(ToolRequest { principal: &beta, ..request }).await;
-    assert!(late.content.contains("could not be started within"), "{}", late.content);
     // A caller who loses it while a run goes on is denied, which says nothing of the version.
     let narrower = std::fs::read_to_string(policy.path()).unwrap().replace("beta", "staff");
     std::fs::write(policy.path(), narrower).unwrap();
