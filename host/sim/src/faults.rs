@@ -94,7 +94,7 @@ impl Parting {
 }
 
 impl Fault {
-    /// How long it lasts.
+    /// How long the fault lasts, whichever way a clock jumps.
     pub fn length(self) -> Duration {
         Duration::from_millis(self.millis.unsigned_abs().into())
     }

@@ -124,7 +124,7 @@ pub struct Counts {
     pub crashes: Crashes,
     pub kinds: BTreeMap<Kind, u64>,
     pub reached: BTreeMap<&'static str, u64>,
-    /// Where replicas died.
+    /// How many replicas died at which call.
     pub died_at: BTreeMap<&'static str, u64>,
 }
 

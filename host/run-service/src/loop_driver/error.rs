@@ -37,7 +37,7 @@ pub enum RunError {
     /// not taken up again.
     #[error("the run stopped its worker {attempts} times without making progress")]
     Stuck {
-        /// How often.
+        /// How often a worker was stopped.
         attempts: u32,
     },
     /// The run panicked: a bug. Where is said by the panic's own line in the log.

@@ -276,8 +276,8 @@ fn is_armed(webhook: &Webhook, job: &Job) -> bool {
     webhook.created_at > job.created_at + CLOCKS_APART
 }
 
-/// The id of the message that a job has ended. The end of a retried job's new run is another message, which no
-/// receiver takes for a repetition.
+/// The id of the message that a job has ended. The end of a retried job's new run is another message, which
+/// no receiver takes for a repetition.
 fn end_id(webhook: &Webhook, job: &Job) -> String {
     let run = if is_armed(webhook, job) { format!("_{}", short_run(&job.run_id)) } else { String::new() };
     format!("msg_{}{run}", webhook.job_id)

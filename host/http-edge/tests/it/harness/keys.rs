@@ -54,7 +54,7 @@ impl Keys {
         self.is_broken.store(true, Ordering::Relaxed);
     }
 
-    /// The store works again.
+    /// The store answers again from here on.
     pub(crate) fn mend(&self) {
         self.is_broken.store(false, Ordering::Relaxed);
     }
