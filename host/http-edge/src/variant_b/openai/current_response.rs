@@ -67,9 +67,9 @@ pub(super) async fn current(
         let shown = if is_queued { frame.queued() } else { frame.in_progress() };
         return Ok(Some(CurrentResponse { turns, shown: shown.to_string(), is_background, is_open: true }));
     }
-    let (turns, shown) = ended(turns, &frame, &job);
-    let shown =
-        if shown.to_string() == text { text } else { keep(variant, user_id, id, &turns, shown).await };
+    let (turns, ended) = ended(turns, &frame, &job);
+    let shown = ended.to_string();
+    let shown = if shown == text { text } else { keep(variant, user_id, id, &turns, ended).await };
     Ok(Some(CurrentResponse { turns, shown, is_background, is_open: false }))
 }
 
