@@ -238,7 +238,14 @@ impl LeaseClaim for Claim {
     type Error = IdempotencyError;
 
     async fn renew(&self) -> KeyResult<Renewal> {
-        self.store.renew(self.digests.key(), &self.owner, LEASE).await
+        let renewal = self.store.renew(self.digests.key(), &self.owner, LEASE).await?;
+        if renewal != Renewal::Lost {
+            return Ok(renewal);
+        }
+        // A store that has forgotten the key has it for nobody. What the request makes stays under the id that
+        // it was begun with.
+        let claim = self.store.claim(self.digests.key(), &self.owner, KeyTerms::default()).await?;
+        Ok(Renewal::of_holder(matches!(claim, KeyClaim::Claimed { .. })))
     }
 
     async fn release(&self) -> KeyResult {

@@ -49,6 +49,11 @@ impl Keys {
         self.kept.lock().values_mut().for_each(|kept| kept.owner = None);
     }
 
+    /// The store loses all keys, as Redis does that fails over without its last second.
+    pub(crate) fn forget(&self) {
+        self.kept.lock().clear();
+    }
+
     /// From now on the store fails.
     pub(crate) fn break_down(&self) {
         self.is_broken.store(true, Ordering::Relaxed);

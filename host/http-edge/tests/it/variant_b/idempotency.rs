@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use agent_core::ports::idempotency::LEASE;
 use agent_core::ports::{Epoch, Journal};
 use agent_core::testing::task;
 use agent_core::words::Event;
@@ -12,6 +13,7 @@ use http::{Request, StatusCode};
 use run_service::layers::{self, Ask, Invoke, InvokeError};
 use run_service::testing::{run_stores, streams_of};
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
 use crate::harness::{
     Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, b, bearer, idempotency_over, request,
@@ -132,6 +134,25 @@ async fn a_request_is_dropped_when_another_replica_has_its_key() {
     hangs.stopped.notified().await;
     let again = one.service.send(keyed("k", "/api/agent", BODY)).await;
     assert_eq!((is_replay(&again), &again.body), (true, &carried_out.body));
+}
+
+/// Nobody else has the key then, and whoever carries the request out goes on.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_its_store_forgot_is_claimed_again_for_the_request_that_has_it() {
+    let (keys, gate) = (Arc::<Keys>::default(), Arc::new(Notify::new()));
+    let answers = Held { gate: gate.clone(), asked: Arc::default() };
+    let begun = answers.asked.clone();
+    let fakes = Fakes::configured(answers, |edge| edge.idempotency = idempotency_over(&keys));
+    let failover = async {
+        begun.notified().await;
+        keys.forget();
+        sleep(LEASE).await;
+        gate.notify_one();
+    };
+    let (first, ()) = tokio::join!(fakes.service.send(keyed("k", "/api/agent", BODY)), failover);
+    assert_eq!(first.status, StatusCode::OK, "{first}");
+    let again = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert_eq!((is_replay(&again), &again.body), (true, &first.body));
 }
 
 /// The client that left (above, dropped) does not stop what it began: that is what it will ask for again.
