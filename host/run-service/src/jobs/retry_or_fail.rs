@@ -322,7 +322,7 @@ mod tests {
             (InvokeError::Conversation(ConversationError::unreadable().into()), INTERNAL, true),
             (
                 RunError::Stuck { attempts: 3 }.into(),
-                "the run stopped its worker 3 times without making progress",
+                "the run stopped its worker 3 times",
                 false,
             ),
         ] {
