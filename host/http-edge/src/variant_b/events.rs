@@ -149,7 +149,7 @@ pub(super) async fn cancel(
 ) -> Result<Response, Error> {
     let owner = run.user_id.as_deref().unwrap_or_default();
     let outcome = match &run.job_id {
-        Some(job_id) => edge.variant.jobs.cancel_run(owner, job_id, &run.run_id).await?,
+        Some(job_id) => edge.variant.jobs.cancel_run(owner, job_id, Some(&run.run_id)).await?,
         None => streams.cancel(&run.run_id).await?,
     };
     match outcome {

@@ -45,7 +45,7 @@ use crate::shutdown::Shutdown;
 use crate::waits::Waits;
 use children::{Family, through_children};
 use ending::{Ends, RunOfJob, of_handle, of_job, of_record, of_recorded_job};
-use job_of_run::{job_of_run, unreadable};
+use job_of_run::job_of_run;
 use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
@@ -317,8 +317,7 @@ impl RunStreams {
         if let (Some(jobs), Some(RunRecord { user_id, job_id: Some(job_id), .. })) =
             (&self.jobs, records.find(run_id).await?)
         {
-            let cancelled = jobs.cancel(&user_id.unwrap_or_default(), &job_id).await;
-            cancelled.map_err(unreadable)?;
+            jobs.cancel(&user_id.unwrap_or_default(), &job_id).await?;
         }
         Ok(())
     }
