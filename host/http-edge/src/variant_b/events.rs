@@ -44,7 +44,7 @@ pub(super) fn describe_job() -> Operation {
 }
 
 pub(super) fn describe_cancel() -> Operation {
-    Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed")
+    Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed, or a job's")
         .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
         .refuses([Error::UnknownRun, Error::RunHadEnded, Error::RunOutOfReach, Error::JobOutOfReach])

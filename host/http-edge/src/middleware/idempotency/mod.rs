@@ -243,8 +243,8 @@ impl LeaseClaim for Claim {
         if renewal != Renewal::Lost {
             return Ok(renewal);
         }
-        // A store that has forgotten the key has it for nobody. What the request makes stays under the id that
-        // it was begun with.
+        // A store that has forgotten the key has it for nobody. What the request makes stays under the id
+        // that it was begun with.
         let claim = self.store.claim(self.digests.key(), &self.owner, KeyTerms::default()).await?;
         Ok(Renewal::of_holder(matches!(claim, KeyClaim::Claimed { .. })))
     }
