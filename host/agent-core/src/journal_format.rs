@@ -46,7 +46,8 @@ fn first() -> u32 {
     FIRST_VERSION
 }
 
-/// The lowest version of this program that understands an event.
+/// The lowest version of this program that understands an event. A new value of an enum within an event needs
+/// a version as well: older programs take the event for damage.
 pub fn version_of(event: &Event) -> u32 {
     match event {
         // Older programs know no child runs: one would have the tokens of any other.

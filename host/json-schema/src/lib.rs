@@ -24,6 +24,7 @@ pub mod text_sanitizer;
 mod validation;
 
 pub use memory_budget::MemoryBudget;
+pub use metered::{ENTRY_BYTES, FIRST_ENTRY_BYTES};
 pub use number::Exact;
 pub use validation::{Exhausted, Fuel, Misfit, Schema, SchemaBudget};
 

@@ -12,9 +12,11 @@ use crate::PRIVATE_NAMES;
 /// moves it has both.
 const MEMBER_BYTES: usize = 3 * size_of::<Value>();
 
-/// What the first member of an object takes, the node of a tree, and what each one takes in nodes half full.
-const FIRST_ENTRY_BYTES: usize = 640;
-const ENTRY_BYTES: usize = 112;
+/// What the first member of an object takes: the node of a tree.
+pub const FIRST_ENTRY_BYTES: usize = 640;
+
+/// What each other member of an object takes, in nodes half full.
+pub const ENTRY_BYTES: usize = 112;
 
 /// What values may still take.
 #[derive(Debug)]

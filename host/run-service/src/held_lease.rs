@@ -14,6 +14,7 @@ use boxed_async::boxed_async;
 use futures::FutureExt as _;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::clock;
@@ -73,17 +74,18 @@ impl RenewalTerms {
 /// Everything counts from before the store is asked: a store that takes its time shortens neither the lease
 /// that may be relied on nor the time until it is renewed.
 pub async fn keep_renewed<C: LeaseClaim>(claim: &C, terms: RenewalTerms, asked: Instant) -> Renewal {
-    keep_telling(claim, terms, asked, |_ends| {}).await
+    keep_telling(claim, terms, asked, asked + terms.lease, |_ends| {}).await
 }
 
-/// Renews as [`keep_renewed`] does, and tells until when the lease lasts whenever it was renewed.
+/// Renews as [`keep_renewed`] does a lease that `ends` then, and tells until when it lasts whenever it was
+/// renewed.
 async fn keep_telling<C: LeaseClaim>(
     claim: &C,
     terms: RenewalTerms,
     mut asked: Instant,
+    mut ends: Instant,
     tell: impl Fn(Instant),
 ) -> Renewal {
-    let mut ends = asked + terms.lease;
     let mut has_lapsed = false;
     loop {
         let stop = terms.stop_before.map(|before| ends - before);
@@ -127,13 +129,21 @@ async fn reached(time: Option<Instant>) {
 
 /// Until when a lease lasts at least, for what acts under it. Clones are of the same lease.
 #[derive(Debug, Clone)]
-pub struct LeaseWatch(pub(crate) watch::Receiver<Instant>);
+pub struct LeaseWatch {
+    pub(crate) ends: watch::Receiver<Instant>,
+    pub(crate) lost: CancellationToken,
+}
 
 impl LeaseWatch {
     /// Resolves at once while the lease lasts. After that others may have claimed: then it resolves when the
     /// lease was renewed, or when its [`HeldLease`] is gone and guards nothing any more.
     pub async fn lasts(&self) {
-        let _ = self.0.clone().wait_for(|ends| Instant::now() < *ends).await;
+        let _ = self.ends.clone().wait_for(|ends| Instant::now() < *ends).await;
+    }
+
+    /// A token that is cancelled when somebody else has the lease. Cancelled otherwise, it ends nothing else.
+    pub fn lost(&self) -> CancellationToken {
+        self.lost.child_token()
     }
 }
 
@@ -145,6 +155,7 @@ pub struct HeldLease<C: LeaseClaim + 'static> {
     /// When the store was asked for the claim: its lease began then or later.
     asked: Instant,
     ends: watch::Sender<Instant>,
+    lost: CancellationToken,
     /// Whether there is nothing to give back.
     has_ended: bool,
 }
@@ -154,7 +165,8 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
     pub fn new(claim: C, terms: RenewalTerms, spawn: Arc<dyn Spawn>) -> Self {
         let asked = Instant::now();
         let ends = watch::Sender::new(asked + terms.lease);
-        Self { claim: Arc::new(claim), terms, spawn, asked, ends, has_ended: false }
+        let (claim, lost) = (Arc::new(claim), CancellationToken::new());
+        Self { claim, terms, spawn, asked, ends, lost, has_ended: false }
     }
 
     pub fn claim(&self) -> &C {
@@ -168,7 +180,7 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
 
     /// For what acts under the lease.
     pub fn watch(&self) -> LeaseWatch {
-        LeaseWatch(self.ends.subscribe())
+        LeaseWatch { ends: self.ends.subscribe(), lost: self.lost.clone() }
     }
 
     /// Whether anything acts under the lease.
@@ -206,7 +218,10 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
     /// Renews the lease until it is lost.
     async fn lost(&self) {
         let tell = |ends| self.ends.send_modify(|told| *told = ends);
-        keep_telling(&*self.claim, self.terms, self.asked, tell).await;
+        // An earlier piece of work may have had it renewed.
+        let ends = *self.ends.borrow();
+        keep_telling(&*self.claim, self.terms, self.asked, ends, tell).await;
+        self.lost.cancel();
         debug!(what = C::WHAT, "a lease was lost");
     }
 
@@ -355,7 +370,10 @@ mod tests {
         let (acted, ()) = tokio::join!(held.while_held(acting), outage);
         assert_eq!(acted, Some(()));
         claim.lease.lock().end("a");
+        let lost = watch.lost();
+        assert!(!lost.is_cancelled());
         assert_eq!(held.while_held(pending::<()>()).await, None);
+        assert!(lost.is_cancelled());
         sleep(TERMS.lease).await;
         drop(held);
         watch.lasts().await;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use boxed_async::boxed_async;
 use serde_json::value::RawValue;
 
-use super::journal::Epoch;
+use super::journal::{Epoch, JournalError};
 use super::lease::Renewal;
 use crate::trace::TraceContext;
 use crate::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, OpenKinds, RetryOutcome};
@@ -273,4 +273,11 @@ pub enum QueueError {
     /// A cursor that this queue did not give.
     #[error("this is no cursor of a list of jobs")]
     BadCursor,
+}
+
+/// What stands in both is not known when one of them is not.
+impl From<QueueError> for JournalError {
+    fn from(error: QueueError) -> Self {
+        Self::Store { detail: error.to_string() }
+    }
 }

@@ -40,8 +40,7 @@ export function open(view) {
   view.body.append(h("p", { class: "note" }, "Calls that you may decide about. What you approve is carried out exactly as it is shown."), list);
   // Answers that were typed and not sent, by wait: a list that is shown anew has them again.
   const typed = new Map();
-  let waits = [];
-  let cursor = null;
+  let pages = 1;
 
   const decide = (wait, decision, question, yes) => view.attempt(async () => {
     if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${JSON.stringify(wait.shown.arguments)}`, yes))) return;
@@ -81,15 +80,24 @@ export function open(view) {
       h("p", { class: "actions" }, wait.kind === "approval" ? approve : null, reject));
   };
 
-  const load = async (after = null) => {
-    const query = new URLSearchParams({ of: "decidable", limit: PAGE });
-    if (after) query.set("cursor", after);
-    const { data, nextCursor } = await api.get(`api/agent/waits?${query}`, { signal: view.signal });
-    waits = after ? [...waits, ...data] : data;
-    cursor = nextCursor;
+  // All that is shown is read anew, with the later ones that were asked for.
+  const load = async () => {
+    const waits = [];
+    let cursor = null;
+    for (let page = 0; page < pages && (page === 0 || cursor); page += 1) {
+      const query = new URLSearchParams({ of: "decidable", limit: PAGE });
+      if (cursor) query.set("cursor", cursor);
+      const { data, nextCursor } = await api.get(`api/agent/waits?${query}`, { signal: view.signal });
+      waits.push(...data);
+      cursor = nextCursor;
+    }
+    const later = () => view.attempt(() => {
+      pages += 1;
+      return load();
+    });
     view.show(list, waits.length === 0 ? h("p", { class: "none" }, "Nothing here waits for you.") : waits.map(item),
-      cursor ? button("Later ones", () => view.attempt(() => load(cursor)), { "data-key": "later" }) : null);
+      cursor ? button("Later ones", later, { "data-key": "later" }) : null);
   };
-  // Neither the place of the caret nor the later ones are taken from who is at them.
-  view.live(() => (document.activeElement?.matches("textarea") || waits.length > PAGE ? undefined : load()));
+  // The place of the caret is not taken from who is at it.
+  view.live(() => (document.activeElement?.matches("textarea") ? undefined : load()));
 }

@@ -299,6 +299,11 @@ impl Error {
         (answer.status, json!({ "error": error }))
     }
 
+    /// When its client is to come back, where the error passes by itself.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        self.answer(true).retry_after
+    }
+
     /// Renders the error for a client of OpenAI, in the form that it reads. Whatever is wrong with a token is
     /// a 401 there.
     pub(super) fn openai(&self, production: bool) -> (StatusCode, Value) {

@@ -44,7 +44,7 @@ pub(super) fn describe_job() -> Operation {
 }
 
 pub(super) fn describe_cancel() -> Operation {
-    Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed")
+    Operation::new("cancelRun", tags::AGENT, "Cancel a run that is streamed, or a job's")
         .path(path_id::RUN_ID)
         .answers::<CancelledRun<'static>>(StatusCode::ACCEPTED, "It is cancelled, or will be within seconds")
         .refuses([Error::UnknownRun, Error::RunHadEnded, Error::RunOutOfReach, Error::JobOutOfReach])
@@ -149,7 +149,7 @@ pub(super) async fn cancel(
 ) -> Result<Response, Error> {
     let owner = run.user_id.as_deref().unwrap_or_default();
     let outcome = match &run.job_id {
-        Some(job_id) => edge.variant.jobs.cancel_run(owner, job_id, &run.run_id).await?,
+        Some(job_id) => edge.variant.jobs.cancel_run(owner, job_id, Some(&run.run_id)).await?,
         None => streams.cancel(&run.run_id).await?,
     };
     match outcome {

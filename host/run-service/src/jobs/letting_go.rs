@@ -74,9 +74,10 @@ impl Worker {
         }
     }
 
-    /// Stops the child runs of a run that it failed for good: nobody waits for them any more.
+    /// Stops the child runs of a run that it failed for good: nobody waits for them any more. Not where its
+    /// journal may be what kills those who read it.
     pub(super) async fn stop_children_of_failed(&self, claim: &Claim, end: &AttemptEnd) {
-        if !matches!(end, AttemptEnd::Failed { .. }) {
+        if !matches!(end, AttemptEnd::Failed { .. }) || claim.has_killed_enough() {
             return;
         }
         let stop = async {

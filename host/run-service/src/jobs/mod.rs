@@ -187,21 +187,12 @@ impl Jobs {
     /// Cancels a job of this user. A run of it in this process is stopped at once; one elsewhere within about
     /// a second. The status says `cancelled` when nothing runs any more.
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<CancelOutcome, QueueError> {
-        self.cancel_its(user_id, job_id, None).await
+        self.cancel_run(user_id, job_id, None).await
     }
 
     /// [`Self::cancel`] as long as the job has that run: one that was tried again has another, and the run
     /// before had ended.
     pub async fn cancel_run(
-        &self,
-        user_id: &str,
-        job_id: &str,
-        run_id: &str,
-    ) -> Result<CancelOutcome, QueueError> {
-        self.cancel_its(user_id, job_id, Some(run_id)).await
-    }
-
-    async fn cancel_its(
         &self,
         user_id: &str,
         job_id: &str,

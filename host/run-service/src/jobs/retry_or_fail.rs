@@ -320,11 +320,7 @@ mod tests {
             (RunError::Panicked.into(), INTERNAL, true),
             (RunError::Journal(JournalError::Damaged { detail: "sk-secret".into() }).into(), INTERNAL, false),
             (InvokeError::Conversation(ConversationError::unreadable().into()), INTERNAL, true),
-            (
-                RunError::Stuck { attempts: 3 }.into(),
-                "the run stopped its worker 3 times without making progress",
-                false,
-            ),
+            (RunError::Stuck { attempts: 3 }.into(), "the run stopped its worker 3 times", false),
         ] {
             let disposition = End::Ran(Err(error)).disposition();
             let Some(AttemptEnd::Failed { error, retry }) = &disposition.end else {

@@ -3,15 +3,11 @@
 use agent_core::words::{
     ClientFunction, Event, Message, Options, ReceiptDetail, ToolCall, ToolReceipt, Verdict, Wait,
 };
+use json_schema::{ENTRY_BYTES, FIRST_ENTRY_BYTES};
 use serde_json::Value;
 
 /// What an event weighs besides its texts.
 const BASE: usize = 200;
-
-/// What the first member of an object takes, the node of a tree, and what each other one takes in nodes half
-/// full: as `json-schema` counts them where values are read.
-const FIRST_ENTRY_BYTES: usize = 640;
-const ENTRY_BYTES: usize = 112;
 
 /// The texts of an event and a little for the rest.
 pub(super) fn of(event: &Event) -> usize {

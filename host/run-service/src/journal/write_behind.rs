@@ -348,9 +348,9 @@ impl Flusher {
 
     async fn write_within(&self, run: &EndedRun) -> JournalResult {
         let (store, record) = (&self.0.store, &run.record);
-        // The record comes last, so that a run which has one has its whole journal, or none of it when it
-        // spilled. That of a failed attempt may have waited here until a later one had ended well: then the
-        // store keeps the end.
+        // The record comes last, so that a run which has one has its whole journal, none of it when it
+        // spilled, or all but its last events when those cannot be written. That of a failed attempt may
+        // have waited here until a later one had ended well: then the store keeps the end.
         let write = || store.append_and_save(run.epoch, run.first, &run.events, record);
         let patience = if run.was_taken() { PATIENCE_WITH_JOBS } else { PATIENCE };
         match (self.persist(patience, write).await, run.epoch) {

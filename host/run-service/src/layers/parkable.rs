@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::{
-    Epoch, JobQueue, Journal, JournalError, JournalResult, Observer, QueueError, RunStore, Spawn,
-};
+use agent_core::ports::{Epoch, JobQueue, Journal, JournalError, JournalResult, Observer, RunStore, Spawn};
 use agent_core::trace::InTrace as _;
 use agent_core::words::{
     Event, JobData, JobStatus, Message, OpenKinds, Options, ParkedRun, RunOutcome, RunRecord,
@@ -135,12 +133,12 @@ impl Desk {
             conversation_id,
             ..JobData::with_options(task.principal, task.input, options)
         };
-        persist(outage, || self.queue.add(&job).map_err(failed)).await?;
+        persist(outage, || self.queue.add(&job).map_err(JournalError::from)).await?;
         // Another replica may have cancelled the run in its journal before it could know of the job.
         // silent-ok: then the job finds that out when its wait expires.
         let later = persist(outage, || self.store.read(&record.id, count)).await.unwrap_or_default();
         if later.contains(&Event::Cancelled) || cancel.is_some_and(|cancel| cancel.is_cancelled()) {
-            persist(outage, || self.queue.cancel(&job_id).map_err(failed)).await?;
+            persist(outage, || self.queue.cancel(&job_id).map_err(JournalError::from)).await?;
             self.end_cancelled(&record, &job_id).await?;
         }
         Ok(())
@@ -150,7 +148,7 @@ impl Desk {
     /// in its journal may have died behind that.
     async fn end_cancelled(&self, record: &RunRecord, job_id: &str) -> JournalResult {
         let (outage, store) = (&self.outage, &*self.store);
-        let job = persist(outage, || self.queue.read(job_id).map_err(failed)).await?;
+        let job = persist(outage, || self.queue.read(job_id).map_err(JournalError::from)).await?;
         if job.is_none_or(|job| job.status != JobStatus::Cancelled) {
             return Ok(());
         }
@@ -167,11 +165,6 @@ impl Desk {
         };
         persist(outage, save).await.map(drop)
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-fn failed(error: QueueError) -> JournalError {
-    JournalError::Store { detail: error.to_string() }
 }
 
 #[boxed_async]

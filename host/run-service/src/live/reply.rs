@@ -68,9 +68,8 @@ pub(super) struct ReplyReader {
     reply: watch::Receiver<ReplyText>,
     number: u64,
     attempt: u32,
-    /// How many bytes it has taken of this attempt, and whether they are the beginning of the reply.
+    /// How many bytes it has taken of this attempt, from the beginning of the reply on.
     taken: usize,
-    is_whole: bool,
     /// Whether it does not know what was written before, or has taken what no longer counts.
     is_anew: bool,
 }
@@ -80,9 +79,9 @@ impl ReplyReader {
     pub(super) fn new(sender: &watch::Sender<ReplyText>) -> Self {
         let mut reply = sender.subscribe();
         reply.mark_changed();
-        let ReplyText { number, attempt, text, is_whole, has_gap, .. } = &*sender.borrow();
-        let (number, attempt, is_whole) = (*number, *attempt, *is_whole);
-        Self { reply, number, attempt, taken: 0, is_whole, is_anew: *has_gap || !text.is_empty() }
+        let ReplyText { number, attempt, text, has_gap, .. } = &*sender.borrow();
+        let (number, attempt) = (*number, *attempt);
+        Self { reply, number, attempt, taken: 0, is_anew: *has_gap || !text.is_empty() }
     }
 
     /// What was written since this was asked last. Cancellation-safe. Never resolves when nobody writes any
@@ -109,7 +108,6 @@ impl ReplyReader {
             self.is_anew |= self.taken > 0;
             (self.attempt, self.taken) = (reply.attempt, 0);
         }
-        self.is_whole = reply.is_whole;
         if !reply.is_whole {
             return None;
         }
@@ -137,7 +135,7 @@ impl ReplyReader {
         if is_begun && before != Some((number, self.attempt)) {
             return Some(NewText { number, is_anew: true, text: content.into() });
         }
-        let text = if is_begun && self.is_whole { content.get(self.taken..)? } else { "" };
+        let text = if is_begun { content.get(self.taken..)? } else { "" };
         (!text.is_empty()).then(|| NewText { number, is_anew: false, text: text.into() })
     }
 }

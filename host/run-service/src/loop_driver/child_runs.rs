@@ -94,7 +94,7 @@ impl ChildRuns {
     ) -> Result<Option<Verdict>, ChildError> {
         let Some(queue) = self.queue() else { return Ok(None) };
         let (Some(of_wait), Some(task)) = (&child.wait.child, child.task) else { return Ok(None) };
-        match queue.read(&of_wait.job_id).await.map_err(failed)? {
+        match queue.read(&of_wait.job_id).await? {
             Some(job) if job.status.has_ended() => ending(journal, &job).await.map(Some),
             Some(_under_way) => Ok(None),
             None => {
@@ -214,7 +214,7 @@ async fn begin(
         Ok(()) | Err(JournalError::Conflict { .. } | JournalError::Fenced { .. }) => {}
         Err(error) => return Err(error),
     }
-    queue.add(&job).await.map_err(failed)?;
+    queue.add(&job).await?;
     Ok(())
 }
 
@@ -287,11 +287,6 @@ async fn readable(journal: &dyn Journal, run_id: &str) -> JournalResult<Vec<Even
         Err(JournalError::Damaged { .. }) => Ok(Vec::new()),
         read => read,
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-fn failed(error: QueueError) -> ChildError {
-    JournalError::Store { detail: error.to_string() }
 }
 
 impl fmt::Debug for ChildRuns {

@@ -35,7 +35,7 @@ pub enum RunError {
     },
     /// The run stopped whoever drove it too often, without any progress or as often as it may at all, and is
     /// not taken up again.
-    #[error("the run stopped its worker {attempts} times without making progress")]
+    #[error("the run stopped its worker {attempts} times")]
     Stuck {
         /// How often a worker was stopped.
         attempts: u32,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{Journal, JournalError, JournalResult, QueueError};
+use agent_core::ports::{Journal, JournalResult};
 use agent_core::words::{Event, JobQuery, JobStatus, Wait};
 
 use crate::jobs::Jobs;
@@ -30,22 +30,17 @@ pub(super) async fn job_of_run(
         _ => None,
     });
     for job_id in [given, waited].into_iter().flatten() {
-        let job = jobs.read(user_id, &job_id, Duration::ZERO).await.map_err(unreadable)?;
+        let job = jobs.read(user_id, &job_id, Duration::ZERO).await?;
         if job.is_some_and(|job| job.run_id == run_id) {
             return Ok(Some(job_id));
         }
     }
     for status in OPEN {
         let wanted = JobQuery { user_id, status: Some(status), limit: MOST_JOBS, cursor: None };
-        let page = jobs.list(&wanted).await.map_err(unreadable)?;
+        let page = jobs.list(&wanted).await?;
         if let Some(job) = page.jobs.into_iter().find(|job| job.run_id == run_id) {
             return Ok(Some(job.id));
         }
     }
     Ok(None)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
-pub(super) fn unreadable(error: QueueError) -> JournalError {
-    JournalError::Store { detail: error.to_string() }
 }

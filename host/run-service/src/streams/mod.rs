@@ -36,6 +36,7 @@ use tokio::time::sleep;
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
 pub use resumable_reader::{Followed, Following};
 
+use crate::held_lease::LeaseWatch;
 use crate::jobs::Jobs;
 use crate::layers::{Ask, Invoke, InvokeError, cancel_in_journal, record_end};
 use crate::live::LiveRuns;
@@ -44,7 +45,7 @@ use crate::shutdown::Shutdown;
 use crate::waits::Waits;
 use children::{Family, through_children};
 use ending::{Ends, RunOfJob, of_handle, of_job, of_record, of_recorded_job};
-use job_of_run::{job_of_run, unreadable};
+use job_of_run::job_of_run;
 use resumable_reader::{EndsWithProcess, Source};
 
 /// How often a run is cancelled whose owner appends at the same moment.
@@ -151,7 +152,9 @@ impl RunStreams {
             return Following::refused(source, InvokeError::Stopping);
         }
         ask.control.live = Some(self.kept.live.run(&run_id));
-        let cancel = ask.control.cancel.get_or_insert_default().clone();
+        // Where somebody else has the key of its request, they carry it out.
+        let lost = || ask.control.lease.as_ref().map(LeaseWatch::lost).unwrap_or_default();
+        let cancel = ask.control.cancel.get_or_insert_with(lost).clone();
         let handle = self.runs.start(ask);
         source.ends_with_process = self.without_store(Some(&handle));
         source.ends = of_handle(handle);
@@ -314,8 +317,7 @@ impl RunStreams {
         if let (Some(jobs), Some(RunRecord { user_id, job_id: Some(job_id), .. })) =
             (&self.jobs, records.find(run_id).await?)
         {
-            let cancelled = jobs.cancel(&user_id.unwrap_or_default(), &job_id).await;
-            cancelled.map_err(unreadable)?;
+            jobs.cancel(&user_id.unwrap_or_default(), &job_id).await?;
         }
         Ok(())
     }

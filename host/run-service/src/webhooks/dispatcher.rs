@@ -317,3 +317,46 @@ fn spread(webhook: &Webhook) -> f64 {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((&webhook.job_id, webhook.tries));
     (hash % 1000) as f64 / 1000.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_to_be_put_back_only_behind_a_webhook_that_was_armed_for_a_retry() {
+        let at = |millis| UNIX_EPOCH + Duration::from_millis(10_000 + millis);
+        for (failed, armed, status, expected) in [
+            // The clocks of the queue and the outbox differ by up to a second.
+            (10, 11, JobStatus::Failed, false),
+            (10, 1_000, JobStatus::Failed, false),
+            (10, 2_000, JobStatus::Failed, true),
+            (10, 2_000, JobStatus::Completed, false),
+            (2_001, 2_000, JobStatus::Failed, false),
+        ] {
+            let job = Job {
+                id: "1".into(),
+                run_id: "run_1".into(),
+                user_id: "u1".into(),
+                parent: None,
+                status,
+                result: None,
+                error: None,
+                attempts_made: 1,
+                created_at: at(0),
+                started_at: None,
+                finished_at: Some(at(failed)),
+            };
+            let webhook = Webhook {
+                job_id: job.id.clone(),
+                user_id: job.user_id.clone(),
+                url: String::new(),
+                traceparent: None,
+                state: WebhookState::Waiting,
+                tries: 0,
+                created_at: at(armed),
+                attempts: Vec::new(),
+            };
+            assert_eq!(is_to_be_put_back(&webhook, &job), expected, "{failed} {armed} {status:?}");
+        }
+    }
+}

@@ -13,13 +13,14 @@
 //! again gets the answer of what it has begun. Nothing is begun, and the key is free again, when the client
 //! goes away or the rate limit turns it away before the store has answered the claim. Not kept are answers
 //! that say "not now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and answers
-//! that are too large. The key of a stream is free again when its run has ended.
+//! that are too large. The key of a stream is free again when its run has ended or waits for somebody.
 //!
 //! A process that dies, or that cannot renew its lease ([`agent_core::ports::idempotency`]), leaves a key
 //! that anybody may claim: the request is then carried out anew. [`OnceId`] is the same both times, so a job
 //! and a turn of a conversation are made once even so. The tool calls of a run that is no job are made again.
 //! A run whose lease may have ended begins no further call until the store answers again ([`LeaseWatch`]). If
-//! somebody else has the key by then, the run is dropped. Both may do at once what was under way.
+//! somebody else has the key by then, the run is dropped, and that of a stream cancelled. Both may do at once
+//! what was under way.
 //!
 //! A request without the header passes by, at the cost of looking for it.
 
@@ -238,7 +239,14 @@ impl LeaseClaim for Claim {
     type Error = IdempotencyError;
 
     async fn renew(&self) -> KeyResult<Renewal> {
-        self.store.renew(self.digests.key(), &self.owner, LEASE).await
+        let renewal = self.store.renew(self.digests.key(), &self.owner, LEASE).await?;
+        if renewal != Renewal::Lost {
+            return Ok(renewal);
+        }
+        // A store that has forgotten the key has it for nobody. What the request makes stays under the id
+        // that it was begun with.
+        let claim = self.store.claim(self.digests.key(), &self.owner, KeyTerms::default()).await?;
+        Ok(Renewal::of_holder(matches!(claim, KeyClaim::Claimed { .. })))
     }
 
     async fn release(&self) -> KeyResult {
@@ -299,12 +307,7 @@ impl Held {
     }
 
     /// Carries the request out while the claim is held, and keeps the answer or gives the key free.
-    async fn carry_out<S>(
-        mut self,
-        mut inner: S,
-        request: Request,
-        manner: Manner,
-    ) -> Result<Response, Refusal>
+    async fn carry_out<S>(self, mut inner: S, request: Request, manner: Manner) -> Result<Response, Refusal>
     where
         S: Service<Request, Response = Response, Error = Infallible>,
     {
@@ -315,7 +318,7 @@ impl Held {
             Some(Err(panic)) => panic_guard::answer_panic(panic),
             None => {
                 tracing::warn!("an idempotency key was lost: the request is carried out by whoever has it");
-                self.lease.ended();
+                self.guard();
                 return Err(Refusal::InFlight);
             }
         };
@@ -374,14 +377,19 @@ impl Held {
     }
 
     /// Holds the key for as long as the run of a stream goes on, whether anybody reads it or not.
-    async fn hold(mut self) {
+    async fn hold(self) {
         if self.lease.while_held(self.lease.unwatched()).await.is_some() {
             return self.lease.release().await;
         }
-        tracing::warn!("the idempotency key of a stream was lost: its run begins no call any more");
+        tracing::warn!("the idempotency key of a stream was lost: its run is cancelled");
+        self.guard();
+    }
+
+    /// Keeps a lease that was lost until nothing acts under it: dropped before, it would guard nothing.
+    fn guard(mut self) {
         self.lease.ended();
-        // Dropped before, the lease would guard nothing: the run waits until its time is over.
-        self.lease.unwatched().await;
+        let spawn = self.spawn.clone();
+        spawn.spawn("idempotent-guard", Box::pin(async move { self.lease.unwatched().await }));
     }
 
     async fn settle(&self, kept: &[u8]) -> KeyResult<bool> {

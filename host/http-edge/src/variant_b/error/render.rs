@@ -1,6 +1,7 @@
 //! Gives errors their bodies, in one place, which knows whether this is production.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -65,10 +66,15 @@ pub(in crate::variant_b) fn render_openai(mut answer: Response, production: bool
     rendered
 }
 
-/// An answer that says what is wrong in OpenAI's form already.
-pub(in crate::variant_b) fn refuse_openai(status: StatusCode, error: &Value) -> Response {
+/// An answer that says what is wrong in OpenAI's form already, and when to come back where more than
+/// the status says that.
+pub(in crate::variant_b) fn refuse_openai(
+    status: StatusCode,
+    error: &Value,
+    retry_after: Option<Duration>,
+) -> Response {
     let mut answer = answers::json(status, error);
-    ErrorAnswer::add_headers(&mut answer, soon(status), None);
+    ErrorAnswer::add_headers(&mut answer, retry_after.or_else(|| soon(status)), None);
     answer
 }
 

@@ -113,9 +113,12 @@ async fn a_provider_that_limits_our_rate_is_429() {
 fn what_passes_by_itself_says_when_to_come_back_in_the_form_of_openai_as_well() {
     for (status, after) in [(429, true), (503, true), (500, false), (400, false)] {
         let status = StatusCode::from_u16(status).unwrap();
-        let answer = refuse_openai(status, &json!({}));
+        let answer = refuse_openai(status, &json!({}), None);
         assert_eq!(answer.headers().get(RETRY_AFTER).is_some_and(|after| after == "1"), after, "{status}");
     }
+    let open = Error::from(InvokeError::CircuitOpen { retry_after: MORE });
+    let answer = refuse_openai(StatusCode::SERVICE_UNAVAILABLE, &json!({}), open.retry_after());
+    assert_eq!(answer.headers()[RETRY_AFTER], "30");
 }
 
 #[tokio::test]

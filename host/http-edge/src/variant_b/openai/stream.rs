@@ -260,6 +260,14 @@ pub(super) fn failure(end: &RunEnd, production: bool) -> (StatusCode, Value, Str
     }
 }
 
+/// When a client is to come back after such a failure, where the failure says so.
+pub(super) fn retry_after(end: &RunEnd) -> Option<Duration> {
+    match end {
+        RunEnd::Failed(error) => Error::from(error.clone()).retry_after(),
+        RunEnd::Recorded(_) | RunEnd::NeverBegan | RunEnd::Answer(_) => None,
+    }
+}
+
 /// What a client is told of a reader that was interrupted.
 pub(super) fn interruption(why: &Interruption) -> Value {
     let text = match why {

@@ -82,13 +82,13 @@ impl Whole<'_> {
                 Some(Followed::Ended { end, .. }) => {
                     let (status, error, log) = stream::failure(&end, edge.variant.production);
                     server_sent_events::log_failure(&self.job.run_id, status, &log);
-                    return refuse_openai(status, &error);
+                    return refuse_openai(status, &error, stream::retry_after(&end));
                 }
                 Some(Followed::Interrupted(Interruption::Waiting)) => return self.pause().await,
                 Some(Followed::Interrupted(why)) => {
                     server_sent_events::log_interruption(&self.job.run_id, &why);
                     let error = stream::interruption(&why);
-                    return refuse_openai(StatusCode::SERVICE_UNAVAILABLE, &error);
+                    return refuse_openai(StatusCode::SERVICE_UNAVAILABLE, &error, None);
                 }
                 None => break,
             }

@@ -49,6 +49,16 @@ impl Keys {
         self.kept.lock().values_mut().for_each(|kept| kept.owner = None);
     }
 
+    /// Another replica has every key by now.
+    pub(crate) fn take_over(&self) {
+        self.kept.lock().values_mut().for_each(|kept| kept.owner = Some("another replica".into()));
+    }
+
+    /// The store loses all keys, as Redis does that fails over without its last second.
+    pub(crate) fn forget(&self) {
+        self.kept.lock().clear();
+    }
+
     /// From now on the store fails.
     pub(crate) fn break_down(&self) {
         self.is_broken.store(true, Ordering::Relaxed);

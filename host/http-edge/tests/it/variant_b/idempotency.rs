@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use agent_core::ports::idempotency::LEASE;
 use agent_core::ports::{Epoch, Journal};
 use agent_core::testing::task;
 use agent_core::words::Event;
@@ -10,8 +11,9 @@ use axum::body::Body;
 use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::layers::{self, Ask, Invoke, InvokeError};
-use run_service::testing::{run_stores, streams_of};
+use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
 use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 
 use crate::harness::{
     Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, b, bearer, idempotency_over, request,
@@ -134,6 +136,25 @@ async fn a_request_is_dropped_when_another_replica_has_its_key() {
     assert_eq!((is_replay(&again), &again.body), (true, &carried_out.body));
 }
 
+/// Nobody else has the key then, and whoever carries the request out goes on.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_its_store_forgot_is_claimed_again_for_the_request_that_has_it() {
+    let (keys, gate) = (Arc::<Keys>::default(), Arc::new(Notify::new()));
+    let answers = Held { gate: gate.clone(), asked: Arc::default() };
+    let begun = answers.asked.clone();
+    let fakes = Fakes::configured(answers, |edge| edge.idempotency = idempotency_over(&keys));
+    let failover = async {
+        begun.notified().await;
+        keys.forget();
+        sleep(LEASE).await;
+        gate.notify_one();
+    };
+    let (first, ()) = tokio::join!(fakes.service.send(keyed("k", "/api/agent", BODY)), failover);
+    assert_eq!(first.status, StatusCode::OK, "{first}");
+    let again = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
+    assert_eq!((is_replay(&again), &again.body), (true, &first.body));
+}
+
 /// The client that left (above, dropped) does not stop what it began: that is what it will ask for again.
 #[tokio::test]
 async fn a_request_whose_client_leaves_is_carried_out_and_its_answer_waits() {
@@ -172,10 +193,10 @@ impl Invoke for Held {
 }
 
 /// Begins the journal of its run, and answers when it is let go.
-struct Begins(Held, Arc<dyn Journal>);
+struct Begins<I>(I, Arc<dyn Journal>);
 
 #[boxed_async]
-impl Invoke for Begins {
+impl<I: Invoke> Invoke for Begins<I> {
     async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
         let started = Event::Started { task: task("hi"), tools: "sha256:test".into() };
         self.1.append(&ask.run_id, Epoch(0), 0, &[started]).await.unwrap();
@@ -183,21 +204,40 @@ impl Invoke for Begins {
     }
 }
 
+fn streamed() -> Request<Body> {
+    let mut request = keyed("k", "/api/agent", BODY);
+    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    request
+}
+
+/// A replica whose streams are of that agent.
+fn streaming(agent: impl Invoke + 'static, keys: &Arc<Keys>) -> Fakes {
+    let kept = run_stores(&Arc::default());
+    let streams = streams_of(Begins(agent, kept.journal.clone()), kept);
+    Fakes::configured(Answers, |edge| {
+        edge.idempotency = idempotency_over(keys);
+        b(edge).streams = Some(streams);
+    })
+}
+
+/// They carry the request out.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_stream_is_cancelled_when_another_replica_has_its_key() {
+    let (keys, agent) = (Arc::<Keys>::default(), ScriptedInvoke::hanging());
+    let fakes = streaming(agent.clone(), &keys);
+    let other = async {
+        keys.claimed(1).await;
+        keys.take_over();
+    };
+    let both = async { tokio::join!(fakes.service.send(streamed()), other) };
+    let (answer, ()) = timeout(LEASE, both).await.unwrap();
+    assert_eq!((answer.status, agent.under_way()), (StatusCode::OK, 0), "{answer}");
+}
+
 #[tokio::test]
 async fn a_stream_holds_its_key_until_its_run_has_ended() {
     let (keys, gate) = (Arc::<Keys>::default(), Arc::new(Notify::new()));
-    let kept = run_stores(&Arc::default());
-    let held = Held { gate: gate.clone(), asked: Arc::default() };
-    let streams = streams_of(Begins(held, kept.journal.clone()), kept);
-    let fakes = Fakes::configured(Answers, |edge| {
-        edge.idempotency = idempotency_over(&keys);
-        b(edge).streams = Some(streams);
-    });
-    let streamed = || {
-        let mut request = keyed("k", "/api/agent", BODY);
-        request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-        request
-    };
+    let fakes = streaming(Held { gate: gate.clone(), asked: Arc::default() }, &keys);
     let first = tower::ServiceExt::oneshot(fakes.service.router(), streamed()).await.unwrap();
     assert_eq!(first.status(), StatusCode::OK);
     let meanwhile = fakes.service.send(streamed()).await;
@@ -295,9 +335,7 @@ async fn who_wants_another_kind_of_answer_sends_another_request() {
     let keys = Arc::<Keys>::default();
     let [one, _] = replicas(&keys);
     one.service.send(keyed("k", "/api/agent", BODY)).await;
-    let mut streamed = keyed("k", "/api/agent", BODY);
-    streamed.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-    assert_eq!(one.service.send(streamed).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(one.service.send(streamed()).await.status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
 #[tokio::test]

@@ -46,13 +46,13 @@ async fn cancelling_a_run_that_failed_leaves_the_next_run_of_its_job_alone() {
     let failed = bench.queue.job(&job_id).run_id;
     bench.queue.change(&job_id, |job| job.status = JobStatus::Failed);
     bench.queue.retry(&job_id).await.unwrap();
-    let cancelled = bench.jobs.cancel_run("u1", &job_id, &failed).await;
+    let cancelled = bench.jobs.cancel_run("u1", &job_id, Some(&failed)).await;
     assert_eq!(
         (cancelled, bench.queue.job(&job_id).status),
         (Ok(CancelOutcome::HadEnded), JobStatus::Waiting)
     );
     let next = bench.queue.job(&job_id).run_id;
-    assert_eq!(bench.jobs.cancel_run("u1", &job_id, &next).await, Ok(CancelOutcome::Done));
+    assert_eq!(bench.jobs.cancel_run("u1", &job_id, Some(&next)).await, Ok(CancelOutcome::Done));
 }
 
 /// A job whose run was begun and handed back.

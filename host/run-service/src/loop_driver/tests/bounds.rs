@@ -183,7 +183,10 @@ async fn a_run_whose_lease_may_have_ended_begins_no_call_until_it_is_renewed() {
         let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
         let (tools, journal) = (SlowTools::new(), TestJournal::default());
         let (renewed, lease) = watch::channel(Instant::now() + second * seconds);
-        let control = RunControl { lease: Some(LeaseWatch(lease)), ..RunControl::default() };
+        let control = RunControl {
+            lease: Some(LeaseWatch { ends: lease, lost: CancellationToken::new() }),
+            ..RunControl::default()
+        };
         let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
         let mut run = pin!(driver.start(task()));
         assert!(timeout(60 * second, &mut run).await.is_err());
