@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_to_be_put_back_only_behind_a_webhook_that_was_armed_for_a_retry() {
-        let at = |millis| UNIX_EPOCH + Duration::from_millis(10_000 + millis);
+        let at = |millis: u64| UNIX_EPOCH + Duration::from_millis(10_000 + millis);
         for (failed, armed, status, expected) in [
             // The clocks of the queue and the outbox differ by up to a second.
             (10, 11, JobStatus::Failed, false),
