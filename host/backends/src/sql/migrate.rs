@@ -3,7 +3,7 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection as _, SqlSafeStr as _};
 
-use super::error::describe;
+use super::error::{describe, is_locked};
 use super::retention::partitions::{LIMIT_LOCKS, LargeTables, make_months_ahead};
 use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
@@ -153,6 +153,12 @@ pub enum SetupError {
         /// What it says. It holds no address and no secret.
         detail: String,
     },
+    /// A table could not be locked in time, because others have been using it for long.
+    #[error("the database could not be prepared: {detail}")]
+    Locked {
+        /// What the database says, as above.
+        detail: String,
+    },
     /// A newer binary was here before.
     #[error("the database is newer than this program: it has migration {version}, which is not known here")]
     Newer {
@@ -181,7 +187,8 @@ impl SqlPool {
                 SetupError::Foreign { version }
             }
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
-                SetupError::Store { detail: describe(&error) }
+                let detail = describe(&error);
+                if is_locked(&error) { SetupError::Locked { detail } } else { SetupError::Store { detail } }
             }
             _ => SetupError::Store { detail: "the migrations failed".into() },
         })

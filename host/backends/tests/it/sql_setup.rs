@@ -66,6 +66,7 @@ async fn a_table_that_somebody_reads_for_long_is_not_waited_for_and_changed_by_t
     let mut reader = PgConnection::connect(&database.url()).await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT FROM jobs").execute(&mut reader).await.unwrap();
     let error = within("the migration to give up", pool.migrate()).await.unwrap_err();
+    assert!(matches!(error, SetupError::Locked { .. }), "{error:?}");
     assert!(error.to_string().contains("could not be locked in time"), "{error}");
     reader.close().await.unwrap();
     assert_eq!(pool.migrate().await, Ok(()));
