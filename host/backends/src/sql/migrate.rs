@@ -206,12 +206,14 @@ async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
         sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *transaction).await?;
     let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_id(&database));
     lock.execute(&mut *transaction).await?;
-    // From here on everybody waits behind it for tables. A service that starts tries again.
-    sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
-    migrator(|(version, name, sql, _)| (version, name, sql))
-        .set_locking(false)
-        .run_direct(None, &mut *transaction, false)
-        .await?;
+    let mut migrator = migrator(|(version, name, sql, _)| (version, name, sql));
+    migrator.set_locking(false);
+    // From here on everybody waits behind it for tables. A service that starts tries again. Migration 15 ends
+    // with the limit that it found taken away.
+    for target in [Some(15), None] {
+        sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
+        migrator.run_direct(target, &mut *transaction, false).await?;
+    }
     transaction.commit().await?;
     connection.close().await?;
     make_months_ahead(pool, LargeTables::Leave).await;
@@ -252,4 +254,27 @@ fn migrator(of_dialect: impl Fn(Row) -> (i64, &'static str, &'static str)) -> Mi
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
     Migrator::with_migrations(migrations.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::PgConnection;
+    use test_servers::{Postgres, within};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_start_that_runs_the_fifteenth_waits_for_no_table_of_those_behind_it_either() {
+        let server = Postgres::start().await;
+        let mut reader = PgConnection::connect(&server.url()).await.unwrap();
+        let migrator = migrator(|(version, name, sql, _)| (version, name, sql));
+        migrator.run_direct(Some(14), &mut reader, false).await.unwrap();
+        // The next one to change this table is the twentieth.
+        sqlx::raw_sql("BEGIN; SELECT FROM jobs").execute(&mut reader).await.unwrap();
+        let pool = SqlPool::postgres(&server.url()).unwrap();
+        let error = within("the migration to give up", pool.migrate()).await.unwrap_err();
+        assert!(matches!(error, SetupError::Locked { .. }), "{error:?}");
+        reader.close().await.unwrap();
+        assert_eq!(pool.migrate().await, Ok(()));
+    }
 }
