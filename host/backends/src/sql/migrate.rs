@@ -1,7 +1,7 @@
 //! The tables. They are made and changed by migrations that are part of the binary and run when it starts.
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{Connection as _, SqlSafeStr as _};
+use sqlx::{Connection as _, PgConnection, SqlSafeStr as _};
 
 use super::error::{describe, is_locked};
 use super::retention::partitions::{LIMIT_LOCKS, LargeTables, make_months_ahead};
@@ -210,14 +210,29 @@ async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     migrator.set_locking(false);
     // From here on everybody waits behind it for tables. A service that starts tries again. Migration 15 ends
     // with the limit that it found taken away.
-    for target in [Some(15), None] {
-        sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
-        migrator.run_direct(target, &mut *transaction, false).await?;
+    if !is_migrated(&migrator, &mut transaction).await? {
+        for target in [Some(15), None] {
+            sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
+            migrator.run_direct(target, &mut *transaction, false).await?;
+        }
     }
     transaction.commit().await?;
     connection.close().await?;
     make_months_ahead(pool, LargeTables::Leave).await;
     Ok(())
+}
+
+/// Whether exactly these migrations were run. The migrator cannot be asked by a role that may create nothing:
+/// it begins with a table of its own, which PostgreSQL refuses even where that exists.
+async fn is_migrated(migrator: &Migrator, connection: &mut PgConnection) -> sqlx::Result<bool> {
+    let table = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL");
+    if !table.fetch_one(&mut *connection).await? {
+        return Ok(false);
+    }
+    let run = sqlx::query_as("SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version");
+    let run: Vec<(i64, bool, Vec<u8>)> = run.fetch_all(connection).await?;
+    let known = migrator.iter().map(|migration| (migration.version, true, migration.checksum.to_vec()));
+    Ok(known.eq(run))
 }
 
 /// The lock that the migrator itself takes, by which programs of earlier releases wait for this one.
@@ -258,7 +273,6 @@ fn migrator(of_dialect: impl Fn(Row) -> (i64, &'static str, &'static str)) -> Mi
 
 #[cfg(test)]
 mod tests {
-    use sqlx::PgConnection;
     use test_servers::{Postgres, within};
 
     use super::*;
