@@ -2,6 +2,7 @@
 //! versions: at every model call of a job, so that its run and whoever takes that up find another version
 //! serving at each step than the one that the run began with.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 
@@ -45,7 +46,8 @@ async fn has_serve(operator: &User, build: &Component) -> bool {
 }
 
 /// Judges whether each call of a run was made of the version of its component that the run began with, by its
-/// journal: whoever takes a run up has the versions that stand there, and these stores keep them all.
+/// journal: whoever takes a run up has the versions that stand there, and these stores keep them all. Of what
+/// does not stand there the first call counts.
 pub(super) fn of_one_version(journal: &[Event]) -> Result<(), Broken> {
     let Some(Event::Started { task, .. }) = journal.first() else { return Ok(()) };
     let receipts = journal.iter().filter_map(|event| match event {
@@ -53,10 +55,12 @@ pub(super) fn of_one_version(journal: &[Event]) -> Result<(), Broken> {
         Event::NestedReturned { receipt, .. } => Some(receipt),
         _ => None,
     });
+    let mut began_with =
+        task.versions.iter().map(|(name, digest)| (&**name, &**digest)).collect::<HashMap<_, _>>();
     for receipt in receipts {
         if let Some((component, digest)) = receipt.component.as_deref().and_then(|id| id.split_once('@')) {
-            let began_with = task.versions.get(component).map(String::as_str);
-            invariants::pinned(&receipt.name, began_with, digest)?;
+            let before = *began_with.entry(component).or_insert(digest);
+            invariants::pinned(&receipt.name, Some(before), digest)?;
         }
     }
     Ok(())
@@ -100,5 +104,9 @@ mod tests {
                 assert_eq!(rule, (!is_sound).then_some(invariants::PINNED), "{event:?}");
             }
         }
+        let started = Event::Started { task: task("hi"), tools: String::new() };
+        let call = |digest: &str| returned(receipt(Some(&format!("acts@sha256:{digest}"))));
+        assert!(of_one_version(&[started.clone(), call("1"), call("1")]).is_ok());
+        assert!(of_one_version(&[started, call("1"), call("2")]).is_err(), "the first call counts");
     }
 }

@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep};
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long to wait after a refusal, which only an operator can mend.
-const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+/// How long to wait after a refusal, which only an operator can mend, and after a table could not be locked:
+/// behind each try everybody waits for it, in the release that still serves as well.
+const LONG_PAUSE: Duration = Duration::from_secs(10);
 
 /// How long a failure that stays the same is kept out of the log.
 const QUIET: Duration = Duration::from_secs(60);
@@ -73,7 +74,7 @@ impl Migration {
     pub(crate) async fn begin(self) -> Result<Option<Self>, SetupError> {
         match self.attempt().await {
             Ok(()) => Ok(None),
-            Err(error @ SetupError::Store { .. }) => {
+            Err(error @ (SetupError::Store { .. } | SetupError::Locked { .. })) => {
                 self.warn(error);
                 Ok(Some(self))
             }
@@ -85,7 +86,8 @@ impl Migration {
     /// check of readiness, and is tried again: an operator may put another one in its place.
     pub(crate) async fn keep_trying(&self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-        let mut pause = backoff.next();
+        let was_locked = matches!(&*self.warned.lock(), Some((_, SetupError::Locked { .. })));
+        let mut pause = if was_locked { LONG_PAUSE } else { backoff.next() };
         loop {
             sleep(pause).await;
             match self.attempt().await {
@@ -97,9 +99,13 @@ impl Migration {
                     self.warn(error);
                     pause = backoff.next();
                 }
+                Err(error @ SetupError::Locked { .. }) => {
+                    self.warn(error);
+                    pause = LONG_PAUSE;
+                }
                 Err(error) => {
                     self.refuse(error);
-                    pause = REFUSED_PAUSE;
+                    pause = LONG_PAUSE;
                 }
             }
         }
@@ -218,6 +224,18 @@ mod tests {
         assert!(!migration.warn(denied()));
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(migration.warn(denied()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_table_that_others_use_is_left_to_them_for_a_while_before_the_next_try() {
+        let locked = || SetupError::Locked { detail: "a table could not be locked in time".into() };
+        for answers in [vec![locked()], vec![down(), locked()]] {
+            let (migration, _schema) = migration(answers);
+            let migration = migration.begin().await.unwrap().expect("it may be free soon");
+            let began = Instant::now();
+            migration.keep_trying().await;
+            assert!(began.elapsed() >= LONG_PAUSE);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! The tables. They are made and changed by migrations that are part of the binary and run when it starts.
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{Connection as _, SqlSafeStr as _};
+use sqlx::{Connection as _, PgConnection, SqlSafeStr as _};
 
-use super::error::describe;
+use super::error::{describe, is_locked};
 use super::retention::partitions::{LIMIT_LOCKS, LargeTables, make_months_ahead};
 use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
@@ -153,6 +153,12 @@ pub enum SetupError {
         /// What it says. It holds no address and no secret.
         detail: String,
     },
+    /// A table could not be locked in time, because others have been using it for long.
+    #[error("the database could not be prepared: {detail}")]
+    Locked {
+        /// What the database says, as above.
+        detail: String,
+    },
     /// A newer binary was here before.
     #[error("the database is newer than this program: it has migration {version}, which is not known here")]
     Newer {
@@ -181,7 +187,8 @@ impl SqlPool {
                 SetupError::Foreign { version }
             }
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
-                SetupError::Store { detail: describe(&error) }
+                let detail = describe(&error);
+                if is_locked(&error) { SetupError::Locked { detail } } else { SetupError::Store { detail } }
             }
             _ => SetupError::Store { detail: "the migrations failed".into() },
         })
@@ -199,16 +206,33 @@ async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
         sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *transaction).await?;
     let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_id(&database));
     lock.execute(&mut *transaction).await?;
-    // From here on everybody waits behind it for tables. A service that starts tries again.
-    sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
-    migrator(|(version, name, sql, _)| (version, name, sql))
-        .set_locking(false)
-        .run_direct(None, &mut *transaction, false)
-        .await?;
+    let mut migrator = migrator(|(version, name, sql, _)| (version, name, sql));
+    migrator.set_locking(false);
+    // From here on everybody waits behind it for tables. A service that starts tries again. Migration 15 ends
+    // with the limit that it found taken away.
+    if !is_migrated(&migrator, &mut transaction).await? {
+        for target in [Some(15), None] {
+            sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
+            migrator.run_direct(target, &mut *transaction, false).await?;
+        }
+    }
     transaction.commit().await?;
     connection.close().await?;
     make_months_ahead(pool, LargeTables::Leave).await;
     Ok(())
+}
+
+/// Whether exactly these migrations were run. The migrator cannot be asked by a role that may create nothing:
+/// it begins with a table of its own, which PostgreSQL refuses even where that exists.
+async fn is_migrated(migrator: &Migrator, connection: &mut PgConnection) -> sqlx::Result<bool> {
+    let table = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL");
+    if !table.fetch_one(&mut *connection).await? {
+        return Ok(false);
+    }
+    let run = sqlx::query_as("SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version");
+    let run: Vec<(i64, bool, Vec<u8>)> = run.fetch_all(connection).await?;
+    let known = migrator.iter().map(|migration| (migration.version, true, migration.checksum.to_vec()));
+    Ok(known.eq(run))
 }
 
 /// The lock that the migrator itself takes, by which programs of earlier releases wait for this one.
@@ -245,4 +269,26 @@ fn migrator(of_dialect: impl Fn(Row) -> (i64, &'static str, &'static str)) -> Mi
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
     Migrator::with_migrations(migrations.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use test_servers::{Postgres, within};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_start_that_runs_the_fifteenth_waits_for_no_table_of_those_behind_it_either() {
+        let server = Postgres::start().await;
+        let mut reader = PgConnection::connect(&server.url()).await.unwrap();
+        let migrator = migrator(|(version, name, sql, _)| (version, name, sql));
+        migrator.run_direct(Some(14), &mut reader, false).await.unwrap();
+        // The next one to change this table is the twentieth.
+        sqlx::raw_sql("BEGIN; SELECT FROM jobs").execute(&mut reader).await.unwrap();
+        let pool = SqlPool::postgres(&server.url()).unwrap();
+        let error = within("the migration to give up", pool.migrate()).await.unwrap_err();
+        assert!(matches!(error, SetupError::Locked { .. }), "{error:?}");
+        reader.close().await.unwrap();
+        assert_eq!(pool.migrate().await, Ok(()));
+    }
 }

@@ -28,8 +28,9 @@ const PUT: &str = "INSERT INTO webhooks (job_id, user_id, url, traceparent, stat
 ///
 /// The users are the `$3` whose webhooks have been due for longest, without those of whom `$4` are claimed.
 /// They are found among the first 1000 due webhooks; where these are of fewer users, among all that are due.
-/// Webhooks that are not due are not read, however many users wait for theirs. The first `$4` due webhooks of
-/// each user are found along another index.
+/// Webhooks that are not due are not read, however many users wait for theirs: SQLite would, along the index
+/// of users, if it were asked to group by a column of it. The first `$4` due webhooks of each user are found
+/// along that index.
 macro_rules! claim {
     ($first_of_each:literal, $lock:literal) => {
         concat!(
@@ -39,10 +40,11 @@ macro_rules! claim {
              ORDER BY due_at LIMIT 1000), \
              few AS (SELECT user_id FROM early WHERE user_id NOT IN (SELECT user_id FROM busy) \
              GROUP BY user_id ORDER BY MIN(due_at) LIMIT $3), \
-             users AS (SELECT user_id FROM few UNION SELECT user_id FROM (SELECT user_id FROM webhooks \
-             WHERE (SELECT COUNT(*) FROM few) < $3 AND (SELECT COUNT(*) FROM early) = 1000 \
-             AND due_at <= (SELECT ms FROM clock) AND user_id NOT IN (SELECT user_id FROM busy) \
-             GROUP BY user_id ORDER BY MIN(due_at) LIMIT $3) others) \
+             users AS (SELECT user_id FROM few UNION SELECT user_id FROM (\
+             SELECT MIN(user_id) AS user_id FROM webhooks WHERE (SELECT COUNT(*) FROM few) < $3 \
+             AND (SELECT COUNT(*) FROM early) = 1000 AND due_at <= (SELECT ms FROM clock) \
+             AND user_id NOT IN (SELECT user_id FROM busy) \
+             GROUP BY user_id || '' ORDER BY MIN(due_at) LIMIT $3) others) \
              UPDATE webhooks SET owner = $1, due_at = (SELECT ms FROM clock) + $2 WHERE job_id IN (\
              SELECT job_id FROM webhooks WHERE due_at <= (SELECT ms FROM clock) AND job_id IN (\
              SELECT job_id FROM (SELECT w.job_id, w.due_at, \
@@ -222,6 +224,7 @@ mod tests {
     use test_servers::Postgres;
 
     use super::*;
+    use crate::sql::sqlite_plans::SqlitePlans;
 
     /// Many users whose webhooks are not due, one with more due ones than are looked at first, and another.
     const FILL: &str = "\
@@ -230,6 +233,12 @@ mod tests {
             UNION ALL SELECT 'm' || n, 'many', '', 'waiting', n, 1 FROM generate_series(1, 1100) AS n \
             UNION ALL SELECT 'z', 'z', '', 'waiting', 2000, 1; \
         ANALYZE webhooks";
+
+    #[tokio::test]
+    async fn a_claim_on_sqlite_walks_no_index_of_webhooks_that_are_not_due() {
+        let steps = SqlitePlans::open().await.steps(CLAIM_IN_SQLITE).await;
+        assert_eq!(steps.iter().find(|step| step.contains("SCAN") && step.contains("webhooks_due")), None);
+    }
 
     #[tokio::test]
     async fn a_claim_finds_each_user_with_a_due_webhook_and_reads_nothing_of_those_without() {

@@ -66,9 +66,28 @@ async fn a_table_that_somebody_reads_for_long_is_not_waited_for_and_changed_by_t
     let mut reader = PgConnection::connect(&database.url()).await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT FROM jobs").execute(&mut reader).await.unwrap();
     let error = within("the migration to give up", pool.migrate()).await.unwrap_err();
+    assert!(matches!(error, SetupError::Locked { .. }), "{error:?}");
     assert!(error.to_string().contains("could not be locked in time"), "{error}");
     reader.close().await.unwrap();
     assert_eq!(pool.migrate().await, Ok(()));
+}
+
+/// An operator may have the tables made by another role.
+#[tokio::test]
+async fn a_role_that_may_create_nothing_starts_where_the_tables_are_there() {
+    let server = Postgres::start().await;
+    let owner = SqlPool::postgres(&server.url()).unwrap();
+    let url = server.url() + "?options=-c%20role%3Duser_only";
+    let user = SqlPool::postgres(&url).unwrap();
+    let mut connection = PgConnection::connect(&server.url()).await.unwrap();
+    let role = "CREATE ROLE user_only; REVOKE CREATE ON SCHEMA public FROM public";
+    sqlx::raw_sql(role).execute(&mut connection).await.unwrap();
+    let error = user.migrate().await.unwrap_err();
+    assert!(error.to_string().contains("lacks a privilege"), "{error}");
+    owner.migrate().await.unwrap();
+    let grant = "GRANT SELECT ON _sqlx_migrations TO user_only";
+    sqlx::raw_sql(grant).execute(&mut connection).await.unwrap();
+    assert_eq!(user.migrate().await, Ok(()));
 }
 
 #[tokio::test]

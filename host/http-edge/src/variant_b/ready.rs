@@ -65,14 +65,13 @@ pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoRes
     let preparing = edge.variant.toolbox.preparing();
     let missing = if edge.readiness.is_shutting_down() {
         Some(("shutdown", ProbeError("the service is shutting down".into())))
-    } else if !edge.variant.prepared.load(Ordering::Acquire) {
-        Some(("tables", ProbeError("the database is not prepared yet".into())))
     } else if preparing.first {
         Some(("tools", not_prepared(&preparing)))
     } else {
         None
     };
-    let initialized = missing.is_none();
+    // The database's check says so where its tables are missing.
+    let initialized = missing.is_none() && edge.variant.prepared.load(Ordering::Acquire);
     checks.extend(missing.map(|(name, why)| Check { name, outcome: Err(why) }));
     let tasks = edge.readiness.tasks_down();
     if !tasks.is_empty() {
