@@ -67,7 +67,7 @@ each_is_found! {
     claims_that_are_forgotten_are_found: ClaimsForgotten from 1,
     a_start_that_is_not_written_is_found: StartNotWritten from 1,
     a_read_that_is_behind_is_found: ReadBehind from 1,
-    a_settle_that_is_not_fenced_is_found: SettleNotFenced from 8,
+    a_settle_that_is_not_fenced_is_found: SettleNotFenced from 286,
     a_resume_that_is_lost_is_found: ResumeLost from 1,
     a_turn_that_is_not_fenced_is_found: TurnNotFenced from 1,
     a_conversation_that_is_given_twice_is_found: ConversationGivenTwice from 1,
