@@ -220,7 +220,7 @@ fn streaming(agent: impl Invoke + 'static, keys: &Arc<Keys>) -> Fakes {
     })
 }
 
-/// They carry the request out.
+/// Others carry the request out from then on.
 #[tokio::test(start_paused = true)]
 async fn the_run_of_a_stream_is_cancelled_when_another_replica_has_its_key() {
     let (keys, agent) = (Arc::<Keys>::default(), ScriptedInvoke::hanging());
