@@ -222,11 +222,14 @@ async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     Ok(())
 }
 
-/// Whether exactly these migrations were run. The migrator cannot be asked by a role that may create nothing:
-/// it begins with a table of its own, which PostgreSQL refuses even where that exists.
+/// Whether exactly these migrations were run, in a database that can be written to. The migrator cannot be
+/// asked by a role that may create nothing: it begins with a table of its own, which PostgreSQL refuses even
+/// where that exists.
 async fn is_migrated(migrator: &Migrator, connection: &mut PgConnection) -> sqlx::Result<bool> {
-    let table = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL");
-    if !table.fetch_one(&mut *connection).await? {
+    const CAN_TELL: &str = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL \
+        AND NOT current_setting('transaction_read_only')::boolean";
+    let can_tell = sqlx::query_scalar(CAN_TELL);
+    if !can_tell.fetch_one(&mut *connection).await? {
         return Ok(false);
     }
     let run = sqlx::query_as("SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version");
