@@ -115,20 +115,11 @@ pub enum Deletion {
 
 /// Why the store could not do it. It holds no address, no secret and nothing that was said.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the store of conversations failed: {0}")]
-pub struct ConversationError(pub String);
-
-/// What is said of a conversation whose turns are no turns to this program.
-const UNREADABLE: &str = "a conversation cannot be read by this program";
-
-impl ConversationError {
-    /// The error of a conversation that is damaged, or that a newer program wrote.
-    pub fn unreadable() -> Self {
-        Self(UNREADABLE.to_owned())
-    }
-
-    /// Whether the store has answered and what it has cannot be read: then asking again does not help.
-    pub fn is_unreadable(&self) -> bool {
-        self.0 == UNREADABLE
-    }
+pub enum ConversationError {
+    /// The store failed or gave no answer, and says this.
+    #[error("the store of conversations failed: {0}")]
+    Store(String),
+    /// A conversation is damaged, or a newer program wrote it: asking again does not help.
+    #[error("a conversation cannot be read by this program")]
+    Unreadable,
 }

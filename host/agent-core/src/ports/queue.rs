@@ -275,7 +275,7 @@ pub enum QueueError {
     BadCursor,
 }
 
-/// What stands in both is not known when one of them is not.
+/// Where journal and queue are read together, a queue that fails leaves the answer unknown.
 impl From<QueueError> for JournalError {
     fn from(error: QueueError) -> Self {
         Self::Store { detail: error.to_string() }

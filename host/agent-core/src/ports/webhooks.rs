@@ -41,8 +41,7 @@ pub trait WebhookOutbox: Send + Sync {
 
     /// Makes the webhook of a job that is retried [`WebhookState::Waiting`] and due now, with all its
     /// attempts before it, whatever it was, as if it were submitted now, or at `not_before` if that is later.
-    /// Whoever has claimed it loses the claim: that is about the end of the run before. False when the job
-    /// has no webhook.
+    /// A claim of it is lost: that is about the end of the run before. False when the job has no webhook.
     async fn rearm(&self, job_id: &str, not_before: SystemTime) -> WebhookResult<bool>;
 }
 

@@ -59,7 +59,7 @@ impl StoredConversation {
 
 impl TestConversations {
     async fn check(&self) -> Result<(), ConversationError> {
-        self.switch.check().await.map_err(ConversationError)
+        self.switch.check().await.map_err(ConversationError::Store)
     }
 }
 

@@ -11,6 +11,9 @@ use super::{Message, OpenKinds, Options, Principal, WaitDepth, WaitKind};
 /// The query of a job whose run goes on with a conversation in which nobody says a text.
 const WITHOUT_TEXT: &str = "(goes on with a conversation)";
 
+/// In front of a job's chosen id this is the id of its run.
+const RUN_OF_ID: &str = "run_";
+
 /// What a job is to do. Its JSON is the payload on the queue (host/docs/interface/endpoints.md#job-payload),
 /// `{query, userId}`, which Node producers and workers know; queues keep the rest beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,7 +110,12 @@ impl JobData {
     /// the job goes on reading the same events.
     pub fn known_run(&self) -> Option<String> {
         let goes_on = self.goes_on.as_ref().map(|run| run.run_id.clone());
-        goes_on.or_else(|| self.id.as_ref().map(|id| format!("run_{id}")))
+        goes_on.or_else(|| self.id.as_ref().map(|id| format!("{RUN_OF_ID}{id}")))
+    }
+
+    /// The id that [`Self::known_run`] made the id of a run of, if it did.
+    pub fn id_of_known_run(run_id: &str) -> Option<&str> {
+        run_id.strip_prefix(RUN_OF_ID)
     }
 
     /// The same job under an id that its submitter chose.

@@ -302,11 +302,11 @@ impl ConversationStore for MongoConversations {
 }
 
 fn write_turns(turns: &[Turn]) -> Result<String, ConversationError> {
-    serde_json::to_string(turns).map_err(|error| ConversationError(error.to_string()))
+    serde_json::to_string(turns).map_err(|error| ConversationError::Store(error.to_string()))
 }
 
 fn read_turns(body: &str) -> Result<Vec<Turn>, ConversationError> {
-    serde_json::from_str(body).map_err(|_error| ConversationError::unreadable())
+    serde_json::from_str(body).map_err(|_error| ConversationError::Unreadable)
 }
 
 fn count(turns: &[Turn]) -> i64 {
@@ -315,6 +315,6 @@ fn count(turns: &[Turn]) -> i64 {
 
 impl From<QueryError> for ConversationError {
     fn from(error: QueryError) -> Self {
-        Self(error.to_string())
+        Self::Store(error.to_string())
     }
 }

@@ -283,12 +283,12 @@ impl Row {
 }
 
 fn write_turns(turns: &[Turn]) -> Result<String, ConversationError> {
-    let json = serde_json::to_string(turns).map_err(|error| ConversationError(error.to_string()))?;
+    let json = serde_json::to_string(turns).map_err(|error| ConversationError::Store(error.to_string()))?;
     Ok(escape(&json).into_owned())
 }
 
 fn read_turns(body: String) -> Result<Vec<Turn>, ConversationError> {
-    serde_json::from_str(&unescape(body)).map_err(|_error| ConversationError::unreadable())
+    serde_json::from_str(&unescape(body)).map_err(|_error| ConversationError::Unreadable)
 }
 
 fn count(turns: &[Turn]) -> i64 {
@@ -297,5 +297,5 @@ fn count(turns: &[Turn]) -> i64 {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
 fn failed(error: sqlx::Error) -> ConversationError {
-    ConversationError(describe(&error))
+    ConversationError::Store(describe(&error))
 }

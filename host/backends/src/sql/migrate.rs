@@ -156,7 +156,7 @@ pub enum SetupError {
     /// A table could not be locked in time, because others have been using it for long.
     #[error("the database could not be prepared: {detail}")]
     Locked {
-        /// What the database says, as above.
+        /// The database's own text of why.
         detail: String,
     },
     /// A newer binary was here before.

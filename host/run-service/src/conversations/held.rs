@@ -58,7 +58,7 @@ impl Claim {
 
     async fn settle(&self, turns: &[Turn]) -> Result<bool, ConversationError> {
         let settled = timeout(CALL_LIMIT, self.store.settle(self.key(), &self.owner, turns)).await;
-        settled.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into())))
+        settled.unwrap_or_else(|_elapsed| Err(ConversationError::Store("no answer".into())))
     }
 }
 

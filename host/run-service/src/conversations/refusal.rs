@@ -25,6 +25,9 @@ pub enum ConversationRefusal {
 
 impl From<ConversationError> for ConversationRefusal {
     fn from(error: ConversationError) -> Self {
-        if error.is_unreadable() { Self::Unreadable(error) } else { Self::Store(error) }
+        match error {
+            ConversationError::Unreadable => Self::Unreadable(error),
+            ConversationError::Store(_) => Self::Store(error),
+        }
     }
 }

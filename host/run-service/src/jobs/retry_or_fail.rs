@@ -319,7 +319,7 @@ mod tests {
             (InvokeError::TimedOut { limit: moment, retry_after: None }, UNAVAILABLE, true),
             (RunError::Panicked.into(), INTERNAL, true),
             (RunError::Journal(JournalError::Damaged { detail: "sk-secret".into() }).into(), INTERNAL, false),
-            (InvokeError::Conversation(ConversationError::unreadable().into()), INTERNAL, true),
+            (InvokeError::Conversation(ConversationError::Unreadable.into()), INTERNAL, true),
             (RunError::Stuck { attempts: 3 }.into(), "the run stopped its worker 3 times", false),
         ] {
             let disposition = End::Ran(Err(error)).disposition();
@@ -335,7 +335,7 @@ mod tests {
     fn what_is_not_about_the_job_costs_it_no_attempt() {
         let (moment, at_once) = (Duration::from_secs(1), Duration::ZERO);
         let store = JournalError::Store { detail: "the disk is full".into() };
-        let conversations = ConversationError("the disk is full".into());
+        let conversations = ConversationError::Store("the disk is full".into());
         for (error, after, is_excused, pause) in [
             (InvokeError::Busy { waited: moment }, at_once, true, true),
             (InvokeError::CircuitOpen { retry_after: moment }, at_once, true, true),

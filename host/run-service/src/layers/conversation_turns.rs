@@ -115,7 +115,7 @@ async fn in_time(
     until: Instant,
 ) -> Result<(), ConversationRefusal> {
     let appended = timeout_at(until.max(Instant::now()) + APPEND_GRACE, appending).await;
-    appended.unwrap_or_else(|_elapsed| Err(ConversationError("no answer".into()).into()))
+    appended.unwrap_or_else(|_elapsed| Err(ConversationError::Store("no answer".into()).into()))
 }
 
 /// Who claims the conversation: each attempt at a job by itself, so that one that was replaced can neither

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_core::ports::{Journal, JournalResult};
-use agent_core::words::{Event, JobQuery, JobStatus, Wait};
+use agent_core::words::{Event, JobData, JobQuery, JobStatus, Wait};
 
 use crate::jobs::Jobs;
 
@@ -21,8 +21,7 @@ pub(super) async fn job_of_run(
     user_id: &str,
     run_id: &str,
 ) -> JournalResult<Option<String>> {
-    // A job whose id was known before it was added has it in its run's.
-    let given = run_id.strip_prefix("run_").map(str::to_owned);
+    let given = JobData::id_of_known_run(run_id).map(str::to_owned);
     let waited = journal.read(run_id, 0).await?.iter().rev().find_map(|event| match event {
         Event::Waiting { waits, .. } => {
             waits.first().and_then(|wait| Wait::job_of(&wait.id)).map(str::to_owned)

@@ -65,7 +65,7 @@ impl ConversationStore for Ported<TestConversations> {
             }
             Ok(claim)
         };
-        self.gate.write(Call::rare("conversation.claim", key.id), ConversationError, claim).await
+        self.gate.write(Call::rare("conversation.claim", key.id), ConversationError::Store, claim).await
     }
 
     async fn renew(
@@ -77,7 +77,7 @@ impl ConversationStore for Ported<TestConversations> {
         let (store, of, owner) = (self.store.clone(), OwnedKey::of(key), owner.to_owned());
         let renew = async move { store.renew(of.key(), &owner, lease).await };
         let call = Call { subject: key.id, ..Call::poll("conversation.renew") };
-        self.gate.write(call, ConversationError, renew).await
+        self.gate.write(call, ConversationError::Store, renew).await
     }
 
     async fn settle(
@@ -104,13 +104,13 @@ impl ConversationStore for Ported<TestConversations> {
             world.check(run_service::invariants::turns(&turns));
             Ok(settled)
         };
-        self.gate.write(Call::rare("conversation.settle", key.id), ConversationError, settle).await
+        self.gate.write(Call::rare("conversation.settle", key.id), ConversationError::Store, settle).await
     }
 
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
         let (store, of, owner) = (self.store.clone(), OwnedKey::of(key), owner.to_owned());
         let release = async move { store.release(of.key(), &owner).await };
-        self.gate.write(Call::step("conversation.release", key.id), ConversationError, release).await
+        self.gate.write(Call::step("conversation.release", key.id), ConversationError::Store, release).await
     }
 
     async fn put(
@@ -121,12 +121,12 @@ impl ConversationStore for Ported<TestConversations> {
         most: Option<u32>,
     ) -> Result<(), ConversationError> {
         let put = self.store.put(key, turns, shown, most);
-        self.gate.pass(Call::step("conversation.put", key.id), ConversationError, put).await
+        self.gate.pass(Call::step("conversation.put", key.id), ConversationError::Store, put).await
     }
 
     async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
         let read = self.store.read(key);
-        self.gate.pass(Call::step("conversation.read", key.id), ConversationError, read).await
+        self.gate.pass(Call::step("conversation.read", key.id), ConversationError::Store, read).await
     }
 
     async fn list(
@@ -136,11 +136,11 @@ impl ConversationStore for Ported<TestConversations> {
         after: Option<(SystemTime, &str)>,
     ) -> Result<Vec<ConversationSummary>, ConversationError> {
         let list = self.store.list(user_id, limit, after);
-        self.gate.pass(Call::step("conversation.list", user_id), ConversationError, list).await
+        self.gate.pass(Call::step("conversation.list", user_id), ConversationError::Store, list).await
     }
 
     async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
         let delete = self.store.delete(key);
-        self.gate.pass(Call::step("conversation.delete", key.id), ConversationError, delete).await
+        self.gate.pass(Call::step("conversation.delete", key.id), ConversationError::Store, delete).await
     }
 }

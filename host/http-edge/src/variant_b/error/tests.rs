@@ -193,7 +193,7 @@ async fn a_run_that_cannot_go_on_is_500_as_well() {
 async fn what_is_damaged_is_500_and_not_to_be_asked_for_again() {
     let damaged = || JournalError::Damaged { detail: "event 4 of run run_1 cannot be read".into() };
     let waits = || NotDecided::from(WaitError::Journal(damaged()));
-    let conversation = || InvokeError::Conversation(ConversationError::unreadable().into());
+    let conversation = || InvokeError::Conversation(ConversationError::Unreadable.into());
     for told in [
         two_ways(|| damaged().into()).await,
         two_ways(|| waits().into()).await,
