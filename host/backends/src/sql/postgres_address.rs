@@ -46,7 +46,8 @@ fn without_unknown(url: &str) -> (String, Vec<&str>) {
     (format!("{address}?{}", known.join("&")), named.collect())
 }
 
-/// The parameter's name. Any other text may be part of a password, of which a `?` or an `&` was not escaped.
+/// The parameter's name. Any other text may be part of a password, of which a `?` or an `&` was not
+/// escaped.
 fn name_to_log<'a>(parameter: &'a str, query: &str) -> &'a str {
     match parameter.split_once('=') {
         Some((name, _)) if !query.contains('@') => name,

@@ -18,9 +18,9 @@
 //! A process that dies, or that cannot renew its lease ([`agent_core::ports::idempotency`]), leaves a key
 //! that anybody may claim: the request is then carried out anew. [`OnceId`] is the same both times, so a job
 //! and a turn of a conversation are made once even so. The tool calls of a run that is no job are made again.
-//! A run whose lease may have ended begins no further call until the store answers again ([`run_service::held_lease::LeaseWatch`]). If
-//! somebody else has the key by then, the run is dropped, and that of a stream cancelled. Both may do at once
-//! what was under way.
+//! A run whose lease may have ended begins no further call until the store answers again
+//! ([`run_service::held_lease::LeaseWatch`]). If somebody else has the key by then, the run is dropped, and
+//! that of a stream cancelled. Both may do at once what was under way.
 //!
 //! A request without the header passes by, at the cost of looking for it.
 
