@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::agent_loop::{OpenWait, Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
+use agent_core::ports::queue::MOST_LOSSES;
 use agent_core::ports::webhooks::WebhookMessage;
 use agent_core::words::{
     AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, Wait, WebhookState,
@@ -262,7 +263,11 @@ fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
             Ok(None) => !is_completed || job.is_some(),
             Err(_) => false,
         },
-        ToldEnd::Failed => !world.has_answer(run_id) || world.was_run_slow(run_id),
+        ToldEnd::Failed => {
+            // Of so many dead workers the journal is not read any more, whatever it says.
+            let is_given_up = job.is_some_and(|job| world.queue.lost_claims(&job.id) >= MOST_LOSSES);
+            !world.has_answer(run_id) || world.was_run_slow(run_id) || is_given_up
+        }
         ToldEnd::Dead { had_answer } => !had_answer || world.was_run_slow(run_id),
     };
     world.holds(is_right, END_TOLD, || format!("{run_id} was told as {told:?}"));
