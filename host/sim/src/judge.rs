@@ -98,11 +98,15 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     }
     let mut queries = BTreeSet::new();
     // Calls have no query of their own.
-    let query = |data: Option<&JobData>| data.map(|data| data.query.clone()).filter(|query| query != CALL);
+    let query = |data: Option<&JobData>| {
+        let data = data.filter(|data| data.query != CALL)?;
+        // A parent that is tried again begins its child runs anew, in another run.
+        Some((data.query.clone(), data.parent.clone()))
+    };
     for query in world.queue.look(|_, data| query(data)) {
         let is_first = queries.insert(query.clone());
         // The key of one that was forgotten is new again.
-        world.holds(is_first || world.has_forgotten(), ONE_JOB, || query);
+        world.holds(is_first || world.has_forgotten(), ONE_JOB, || query.0);
     }
     judge_webhooks(world);
     judge_streams(world);

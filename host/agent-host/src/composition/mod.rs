@@ -99,10 +99,12 @@ pub async fn build(
 ) -> Result<Service, WireError> {
     let (metrics, models) = connect_models(config, runtimes)?;
     let (stores, store_checks) = open_checked(config).await?;
+    // Before the tools are started: what they write waits from then on until the service is put together, and
+    // one that has the one writer of SQLite meanwhile would hold this up.
+    let (schema, migration) = prepare(stores.database.as_ref()).await?;
     let (tools, http_recordings) = start_tools(config, &stores, &metrics).await?;
     let (runs, sweeper) = (Tasks::new(), sweep(config, &stores, &worker, &metrics)?);
     let callers = Callers::new(hosts, stores::idempotency(&config.stores, &stores)?, &runs);
-    let (schema, migration) = prepare(stores.database.as_ref()).await?;
     let conversations = stores::conversations(&stores, &runs);
     let (recording, behind) = record(stores.runs, &metrics);
     let (circuit, admission) = bulkheads(&config.agent, &metrics)?;

@@ -123,16 +123,26 @@ impl Error {
     /// What is refused of a run that is asked for by its id.
     pub(super) fn of_runs(errors: impl IntoIterator<Item = Self>) -> impl Iterator<Item = Refused> {
         errors.into_iter().map(|error| {
+            let again = error.may_be_tried_again().then_some(RETRY_AFTER);
             let (status, text) = error.status_and_text();
-            Refused::text(status, text)
+            Refused { headers: again.into_iter().collect(), ..Refused::text(status, text) }
         })
+    }
+
+    /// Whether the same request may fare better in a moment.
+    fn may_be_tried_again(&self) -> bool {
+        match self {
+            Self::Idempotency(refusal) => refusal.may_be_tried_again(),
+            Self::RunOutOfReach => true,
+            _ => false,
+        }
     }
 }
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let (status, text) = self.status_and_text();
-        let again = matches!(&self, Self::Idempotency(refusal) if refusal.may_be_tried_again());
+        let again = self.may_be_tried_again();
         // Whoever sends a schema is told what is wrong with it: the option is one of our own.
         let why = match &self {
             Self::OutputSchema(why) => Some(format!("{text}: {why}")),

@@ -227,7 +227,7 @@ impl Error {
             Self::Queue(QueueError::LeaseLost { .. }) => self.internal(production),
             Self::UnknownJob | Self::UnknownRun | Self::UnknownConversation => text(StatusCode::NOT_FOUND, "Not found"),
             Self::RunHadEnded => text(StatusCode::CONFLICT, "The run has already ended"),
-            Self::RunOutOfReach => text(StatusCode::CONFLICT, "The run cannot be cancelled at this moment"),
+            Self::RunOutOfReach => text(StatusCode::CONFLICT, "The run cannot be cancelled at this moment").after(Some(SOON)),
             Self::WebhookOnItsWay => text(StatusCode::CONFLICT, "The webhook is still on its way"),
             Self::JobHadEnded => text(StatusCode::CONFLICT, "The job has already ended"),
             Self::JobNotFailed => text(StatusCode::CONFLICT, "Only a job that failed can be tried again"),

@@ -12,7 +12,7 @@ use tracing::debug;
 
 /// What the owner is told about a job that failed. The record's own text is the operator's: it names
 /// providers.
-const FAILED: &str = "The job failed; the queue does not keep its error any more.";
+pub const ERROR_NOT_KEPT: &str = "The job failed; the queue does not keep its error any more.";
 
 /// A job of that user as the record of its last run shows it; nothing when there is no such record.
 pub(super) async fn read(runs: &dyn RunStore, user_id: &str, job_id: &str) -> JournalResult<Option<Job>> {
@@ -30,7 +30,7 @@ pub(super) async fn read(runs: &dyn RunStore, user_id: &str, job_id: &str) -> Jo
         parent: None,
         status,
         result,
-        error: (status == JobStatus::Failed).then(|| FAILED.to_owned()),
+        error: (status == JobStatus::Failed).then(|| ERROR_NOT_KEPT.to_owned()),
         // There was one at least; how many before it is not written down.
         attempts_made: 1,
         created_at: record.started_at,

@@ -27,6 +27,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub use cancelled::CancelledRuns;
+pub use dropped::ERROR_NOT_KEPT;
 pub use recovery::recover;
 pub(crate) use retry::CLOCKS_APART;
 pub use retry::{NotRetried, retry};

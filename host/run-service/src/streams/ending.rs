@@ -74,6 +74,7 @@ pub(super) fn of_job(jobs: Jobs, run: RunOfJob) -> Ends {
         // The first read waits for nothing: the job may have another run by now.
         let mut wait = Duration::ZERO;
         loop {
+            let asked = Instant::now();
             match jobs.read(&run.user_id, &run.job_id, wait).await {
                 Ok(None) => return Ending::Unknown,
                 Ok(Some(job)) if *job.run_id != *run.run_id => return Ending::Unknown,
@@ -81,6 +82,8 @@ pub(super) fn of_job(jobs: Jobs, run: RunOfJob) -> Ends {
                 Ok(Some(job)) if job.status == JobStatus::Parked => {
                     return Ending::Parked { job_id: run.job_id };
                 }
+                // Answered before its time, because this process stops, it would be asked all the time.
+                Ok(Some(_)) if asked.elapsed() < wait => sleep(LAST_POLL).await,
                 Ok(Some(_)) => sleep(FIRST_POLL.min(wait)).await,
                 Err(_store_is_away) => sleep(LAST_POLL).await,
             }

@@ -116,8 +116,9 @@ impl NewJob {
             traceparent: trace::current().map(|context| context.to_string()),
             status: status.as_str(),
             delay: parked.map_or(0, |run| i64::try_from(left(run).as_millis()).unwrap_or(i64::MAX)),
-            // Whoever has begun the run counts as a claim: its journal has a beginning.
-            claims: i64::from(begun.is_some()),
+            // Whoever has begun the run counts as a claim: its journal has a beginning. So may that of a run
+            // whose id is known before its job is added, if the job was there before and is forgotten.
+            claims: i64::from(begun.is_some() || job.known_run().is_some()),
             open: parked.map(|run| run.open).unwrap_or_default(),
             announcement: announcement.clone(),
         }

@@ -235,7 +235,7 @@ async fn what_is_wrong_with_jobs_has_its_rows() {
     assert_snapshot!(everywhere(|| Error::UnknownJob).await, @r#"404 Not Found | {"error":"Not found"}"#);
     assert_snapshot!(everywhere(|| Error::JobHadEnded).await, @r#"409 Conflict | {"error":"The job has already ended"}"#);
     assert_snapshot!(everywhere(|| Error::JobOutOfReach).await, @r#"409 Conflict | {"error":"The job cannot be cancelled here"}"#);
-    assert_snapshot!(everywhere(|| Error::RunOutOfReach).await, @r#"409 Conflict | {"error":"The run cannot be cancelled at this moment"}"#);
+    assert_snapshot!(everywhere(|| Error::RunOutOfReach).await, @r#"409 Conflict; retry-after: 1 | {"error":"The run cannot be cancelled at this moment"}"#);
     assert_snapshot!(everywhere(|| Error::JobNotFailed).await, @r#"409 Conflict | {"error":"Only a job that failed can be tried again"}"#);
     let child = everywhere(|| Error::JobOfChildRun { parent: "1".into() }).await;
     assert_snapshot!(child, @r#"409 Conflict | {"error":"The job is a run that job 1 began: retry that one, if it failed"}"#);

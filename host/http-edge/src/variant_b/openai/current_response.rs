@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::words::{AgentResult, Job, JobStatus, Message, Turn, is_conversation_id};
 use run_service::conversations::{appended, is_kept, said};
+use run_service::jobs::ERROR_NOT_KEPT;
 use serde_json::{Value, json};
 
 use super::super::auth::Caller;
@@ -58,7 +59,9 @@ pub(super) async fn current(
     }
     let job = variant.jobs.read(user_id, job_of(id), Duration::ZERO).await?;
     let frame = Frame::of_kept(shown);
-    let Some(job) = job else {
+    // Of a failure that the queue forgot, what was kept says more.
+    let is_forgotten = |job: &Job| has_failed && job.error.as_deref() == Some(ERROR_NOT_KEPT);
+    let Some(job) = job.filter(|job| !is_forgotten(job)) else {
         let shown = if has_failed { text } else { frame.failed(FORGOTTEN).to_string() };
         return Ok(Some(CurrentResponse { turns, shown, is_background, is_open: false }));
     };
