@@ -162,7 +162,7 @@ impl PolicyStore {
         let policy = match read {
             Ok(policy) => policy,
             Err(error) if error.is_absence() && state.absence == Absence::GrantsNothing => {
-                // It may have come, wrong, and gone again: that nobody named it grants nothing, as before.
+                // A wrong file that has come and gone is no fault any more: nothing is granted, as before it.
                 state.fault = None;
                 return Reload::Unchanged;
             }

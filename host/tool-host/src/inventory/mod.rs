@@ -111,6 +111,11 @@ pub(crate) struct Inventory {
     most_tokens: u64,
 }
 
+/// What an MCP server is called where a file would be: in faults, and among what is prepared.
+pub(crate) fn shown_server(name: &str) -> String {
+    format!("{name} (MCP)")
+}
+
 /// What [`Inventory::advance`] waits for.
 enum Input {
     Listed(io::Result<Listing>),
@@ -435,7 +440,7 @@ impl Inventory {
     fn shown(&self, file: String) -> String {
         let policy = self.runtime.grants.current();
         match component_name(&file).filter(|name| policy.mcp(name).is_some()) {
-            Some(name) => format!("{name} (MCP)"),
+            Some(name) => shown_server(name),
             None => file,
         }
     }
