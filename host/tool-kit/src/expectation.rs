@@ -1,6 +1,7 @@
 //! What a case expects of an answer, and how an answer differs from it.
 
 use agent_core::words::ToolOutcome;
+use json_schema::Exact;
 use regex::Regex;
 use serde_json::Value;
 
@@ -168,10 +169,10 @@ fn compare(path: &str, expected: &Value, found: &Value, differences: &mut Vec<St
     }
 }
 
-/// Equal, where `1` and `1.0` are the same number.
+/// Equal, where `1` and `1.0` are the same number, and whole numbers are compared digit by digit.
 pub fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Number(one), Value::Number(other)) => Exact::of(one) == Exact::of(other),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
         }
@@ -245,6 +246,12 @@ mod tests {
         /d is null, and should not be there
         "
         );
+        let ids = [("9007199254740993", "9007199254740992"), ("-9007199254740993", "-9007199254740992.0")];
+        for (expected, found) in ids {
+            let expect = json!({"json": serde_json::from_str::<Value>(expected).unwrap()});
+            let difference = format!("the answer should be {expected}, and is {found}");
+            assert_eq!(of(expect, found), difference, "one double stands for both");
+        }
         insta::assert_snapshot!(of(json!({"json": [1]}), "[1"), @r#"should answer JSON, and answered "[1""#);
         insta::assert_snapshot!(of(json!({"error": "denied"}), "3"), @r#"should fail with denied, and answered "3""#);
         insta::assert_snapshot!(of(json!({"contains": "x", "matches": "y+"}), "z"), @r#"

@@ -161,6 +161,8 @@ impl ComponentGrants {
                 if before.is_none_or(|before| before.to_string() != error.to_string()) {
                     tracing::error!(%error, "the last good policy stays in force");
                 }
+                // That the file is broken keeps no credential in use that was replaced or revoked.
+                self.forget_changed_secrets(store);
                 false
             }
         }
@@ -447,16 +449,42 @@ fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> 
 }
 
 /// Where a policy that lies in the tools folder would be: it is not read, because whoever may drop a tool
-/// must not thereby grant it anything.
+/// must not thereby grant it anything. Blocks.
 pub(crate) fn misplaced(folder: &Path) -> Option<PathBuf> {
     let inside = folder.join("policy.toml");
     inside.exists().then_some(inside)
 }
 
-/// Whether a file lies in a folder, links resolved. A file that is not there lies nowhere.
+/// Whether a file lies in a folder, links resolved. A file that is not there lies nowhere. Blocks.
 pub(crate) fn lies_in(file: &Path, folder: &Path) -> bool {
     match (file.canonicalize(), folder.canonicalize()) {
         (Ok(file), Ok(folder)) => file.starts_with(folder),
         _ => false,
+    }
+}
+
+/// Whether a file lies in a folder by their paths alone, which is what can be said while the folder does not
+/// answer.
+pub(crate) fn seems_to_lie_in(file: &Path, folder: &Path) -> bool {
+    match (std::path::absolute(file), std::path::absolute(folder)) {
+        (Ok(file), Ok(folder)) => file.starts_with(folder),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_alone_say_whether_a_file_seems_to_lie_in_a_folder() {
+        for (file, folder, lies_there) in [
+            ("/srv/tools/policy.toml", "/srv/tools", true),
+            ("tools/a/policy.toml", "./tools/", true),
+            ("/srv/tools.policy.toml", "/srv/tools", false),
+            ("policy.toml", "tools", false),
+        ] {
+            assert_eq!(seems_to_lie_in(Path::new(file), Path::new(folder)), lies_there, "{file} {folder}");
+        }
     }
 }

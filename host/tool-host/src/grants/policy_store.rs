@@ -162,6 +162,8 @@ impl PolicyStore {
         let policy = match read {
             Ok(policy) => policy,
             Err(error) if error.is_absence() && state.absence == Absence::GrantsNothing => {
+                // A wrong file that has come and gone is no fault any more: nothing is granted, as before it.
+                state.fault = None;
                 return Reload::Unchanged;
             }
             Err(error) => {
@@ -300,6 +302,10 @@ mod tests {
         let home = Home::new("");
         fs::remove_file(home.path()).unwrap();
         let store = PolicyStore::open(home.path(), Absence::GrantsNothing).unwrap();
+        assert!(matches!(store.reload(), Reload::Unchanged) && store.fault().is_none());
+        home.write("[[component");
+        assert!(matches!(store.reload(), Reload::Kept(_)) && store.fault().is_some());
+        fs::remove_file(home.path()).unwrap();
         assert!(matches!(store.reload(), Reload::Unchanged) && store.fault().is_none());
         home.write(&text_with(""));
         assert!(matches!(store.reload(), Reload::Swapped { .. }));

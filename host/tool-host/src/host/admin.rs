@@ -22,6 +22,7 @@ use super::ToolHost;
 use crate::component::component_facts::facts_digest;
 use crate::error::LoadError;
 use crate::folder::Content;
+use crate::inventory::shown_server;
 use crate::limits::MOST_COMPONENT_BYTES;
 use crate::load::approved::{Approved, found};
 use crate::load::{self, Source};
@@ -257,8 +258,8 @@ impl ToolHost {
     fn view(&self, name: String, found: Versioned, counts: Option<TrialCounts>) -> ComponentView {
         let published = self.published.load();
         let serving = published.serving.all.components().iter().find(|component| *component.name == *name);
-        let file = format!("{name}.wasm");
-        let fault = published.faults.iter().find(|fault| fault.file == file);
+        let files = [format!("{name}.wasm"), shown_server(&name)];
+        let fault = published.faults.iter().find(|fault| files.contains(&fault.file));
         ComponentView {
             serving: serving.map(|component| component.digest.clone()),
             fault: fault.map(|fault| fault.error.clone()),

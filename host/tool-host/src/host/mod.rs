@@ -294,18 +294,36 @@ async fn check_places(config: &Config) -> Result<(), StartError> {
     if !config.folder_may_be_absent && is_missing(path).await {
         return Err(StartError::NoFolder(std::path::absolute(path).unwrap_or_else(|_error| path.clone())));
     }
-    if let Some(file) = grants::misplaced(path) {
+    let named = match &config.policy {
+        PolicyFile::At(file) => Some(file.clone()),
+        PolicyFile::Beside(_) | PolicyFile::None => None,
+    };
+    let (misplaced, is_inside) = policies_in(path, named).await;
+    if let Some(file) = misplaced {
         let file = file.display();
         tracing::warn!(%file, "a policy in the tools folder is not read: whoever may drop a tool there could grant it anything");
     }
-    if let PolicyFile::At(file) = &config.policy
-        && grants::lies_in(file, path)
-    {
+    if is_inside {
         let problem = "TOOLS_POLICY names a file in the tools folder, where whoever may drop a tool could grant it \
                        anything: put it beside the folder";
         return Err(StartError::Policy(problem.into()));
     }
     Ok(())
+}
+
+/// The policy in a tools folder that is not read, and whether the one that is named lies there too. Of a
+/// folder that does not answer only the path is known.
+async fn policies_in(folder: &Path, named: Option<PathBuf>) -> (Option<PathBuf>, bool) {
+    let seems_inside = named.as_ref().is_some_and(|file| grants::seems_to_lie_in(file, folder));
+    let folder = folder.to_owned();
+    let look = tokio::task::spawn_blocking(move || {
+        let is_inside = named.is_some_and(|file| grants::lies_in(&file, &folder));
+        (grants::misplaced(&folder), is_inside)
+    });
+    match tokio::time::timeout(START_WAIT, look).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(_)) | Err(_) => (None, seems_inside),
+    }
 }
 
 /// Whether there is certainly no folder. One that does not answer is listed in time, or is a fault.

@@ -20,7 +20,7 @@ use super::agreement::TrialLoad;
 use super::attempts::{Looks, looks_of, looks_of_active};
 use super::file_loads::Part;
 use crate::component::Component;
-use crate::error::{FailureClass, LoadError};
+use crate::error::LoadError;
 use crate::folder::component_name;
 use crate::load::approved;
 use crate::load::{self, Source};
@@ -88,14 +88,12 @@ impl Inventory {
                 self.follow_records();
                 self.propose_from_folder();
             }
-            Ok(None) => {
-                if let Some(records) = agreement.records.clone() {
-                    self.follow_trials(&records);
-                }
-            }
+            Ok(None) => self.load_what_is_due(),
             Err(error) => {
                 tracing::debug!(%error, "the versions of tools cannot be read");
                 if agreement.records.is_some() || agreement.goes_by_folder {
+                    // What the store said last stays in force, and there may be copies of it here.
+                    self.load_what_is_due();
                     return;
                 }
                 agreement.next_sync = Instant::now() + FIRST_INTERVAL;
@@ -117,16 +115,39 @@ impl Inventory {
         let Some(records) = self.agreement.as_ref().and_then(|agreement| agreement.records.clone()) else {
             return;
         };
-        let active = records
+        let active: BTreeMap<_, _> = records
             .components
             .iter()
-            .filter_map(|(name, found)| Some((format!("{name}.wasm"), looks_of_active(&found.record)?)));
-        let active = active.chain(self.undecided(&records)).collect();
+            .filter_map(|(name, found)| Some((format!("{name}.wasm"), looks_of_active(&found.record)?)))
+            .collect();
+        if let Some(agreement) = &mut self.agreement {
+            agreement.active.clone_from(&active);
+        }
+        let wanted = active.into_iter().chain(self.undecided(&records)).collect();
         self.keep_faults_of_folder(&records);
-        self.compare(active);
+        self.compare(wanted);
         self.approve_waiting(&records);
         self.follow_trials(&records);
         self.follow_first_calls(&records);
+    }
+
+    /// Loads what the records say and failed for now, when that is due again. The records need not change for
+    /// it, because a secret that is set or a compiler that has room changes none of them.
+    pub(super) fn load_what_is_due(&mut self) {
+        let Some(agreement) = &self.agreement else { return };
+        let Some(records) = agreement.records.clone() else { return };
+        let active = agreement.active.clone();
+        self.load_wanted(active);
+        self.follow_trials(&records);
+    }
+
+    /// When the first load that failed for now is due again.
+    pub(super) fn next_retry(&self) -> Option<Instant> {
+        let agreement = self.agreement.as_ref()?;
+        let active = agreement.active.iter();
+        let due = active.filter_map(|(file, looks)| self.file_loads.get(file)?.newest.due(looks));
+        let (next, now) = (due.chain(agreement.next_trial()).min()?, std::time::Instant::now());
+        Some(Instant::now() + next.saturating_duration_since(now))
     }
 
     /// Counts the first calls of the versions that serve while an earlier one is kept, unless the policy
@@ -203,7 +224,8 @@ impl Inventory {
         }
     }
 
-    /// Begins to load the versions that are to be tried, and ends the trials that are over.
+    /// Begins to load the versions that are to be tried, those that failed when they are due again, and ends
+    /// the trials that are over.
     fn follow_trials(&mut self, records: &Records) {
         // Who only looks tries nothing.
         if !self.runtime.remembers {
@@ -218,7 +240,10 @@ impl Inventory {
         }
         let Some(agreement) = &mut self.agreement else { return };
         agreement.trials.retain(|id, _| wanted.contains_key(id));
-        wanted.retain(|id, _| !agreement.trials.contains_key(id));
+        agreement.trial_retries.retain(|id, _| wanted.contains_key(id));
+        let now = std::time::Instant::now();
+        let may_try = |id: &str| agreement.trial_retries.get(id).is_none_or(|retry| retry.may_try(now));
+        wanted.retain(|id, _| !agreement.trials.contains_key(id) && may_try(id));
         for (id, (name, trial)) in wanted {
             let (runtime, source) = (self.runtime.clone(), self.kept(&name, &trial.digest));
             let (tried, trial_id, rollout) = (name.clone(), id.clone(), self.rollout());
@@ -246,34 +271,38 @@ impl Inventory {
         let Some(agreement) = &mut self.agreement else { return };
         let Some(load) = agreement.trials.get_mut(id) else { return };
         let name = load.name.clone();
-        match result {
+        let error = match result {
             Ok(component) => {
+                agreement.trial_retries.remove(id);
                 let running = RunningTrial::new(name.as_str().into(), load.trial.clone(), component);
                 load.running = Some(Arc::new(running));
+                return;
             }
-            // The load is tried again when the records are read next.
-            Err(error) if error.class() != FailureClass::Permanent => {
-                tracing::warn!(component = name, %error, "a version that is to be tried cannot be loaded yet");
-                agreement.trials.remove(id);
-            }
-            Err(error) => {
-                let (rollout, id) = (agreement.rollout.clone(), id.to_owned());
-                let because = format!("it cannot be loaded: {error}");
-                let work = async move {
-                    if rollout.fail(&name, &id, because).await { Part::Written } else { Part::StillTried(id) }
-                };
-                self.begin("", None, work);
-            }
+            Err(error) => error,
+        };
+        let retry = agreement.trial_retries.entry(id.to_owned()).or_default();
+        if retry.record_failure(&error, std::time::Instant::now()) {
+            tracing::warn!(component = name, %error, "a version that is to be tried cannot be loaded yet");
+            agreement.trials.remove(id);
+            return;
         }
+        let (rollout, id) = (agreement.rollout.clone(), id.to_owned());
+        let because = format!("it cannot be loaded: {error}");
+        let work = async move {
+            if rollout.fail(&name, &id, because).await { Part::Written } else { Part::StillTried(id) }
+        };
+        self.begin("", None, work);
     }
 
     /// Forgets the load of a version that is to be tried and cannot be, because its failure could not be
-    /// written down. As long as its record says that it is tried, the next reading of the records has it
-    /// loaded again, and its failure written. They are not read sooner for that: a store that refuses writes
-    /// would be asked without a pause.
+    /// written down. As long as its record says that it is tried, it is loaded again after a pause, and its
+    /// failure written: a store that refuses writes would else be asked all the time.
     pub(super) fn still_tried(&mut self, id: &str) {
-        if let Some(agreement) = &mut self.agreement {
-            agreement.trials.remove(id);
+        let Some(agreement) = &mut self.agreement else { return };
+        if agreement.trials.remove(id).is_some() {
+            let unwritten = LoadError::NotWrittenDown(String::new());
+            let retry = agreement.trial_retries.entry(id.to_owned()).or_default();
+            retry.record_failure(&unwritten, std::time::Instant::now());
         }
     }
 

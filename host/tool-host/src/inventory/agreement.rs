@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::attempts::{Attempts, Looks};
 use super::file_loads::Proposed;
+use super::retry::Retry;
 use crate::error::LoadError;
 use crate::folder::Listing;
 use crate::rollout::{self, Counted, FirstCalls, Rollout, RunningTrial};
@@ -20,6 +21,8 @@ pub(super) struct Agreement {
     pub(super) rollout: Arc<Rollout>,
     /// Absent until the store has answered.
     pub(super) records: Option<Arc<Records>>,
+    /// The versions that are to serve by them, by file: kept, because their looks are a digest to compute.
+    pub(super) active: BTreeMap<String, Looks>,
     /// Whether there were none when the store first answered, until what is in the folder then was proposed.
     pub(super) was_empty: bool,
     /// The reading of the records that is under way.
@@ -43,6 +46,8 @@ pub(super) struct Agreement {
     /// What the files of the folder were proposed as.
     pub(super) proposals: BTreeMap<String, FileProposal>,
     pub(super) trials: BTreeMap<String, TrialLoad>,
+    /// When the versions that are to be tried and could not be loaded are loaded again, by the trial's id.
+    pub(super) trial_retries: BTreeMap<String, Retry>,
     /// The versions that have come to serve lately, by the id of their counts.
     pub(super) first_calls: BTreeMap<String, Arc<FirstCalls>>,
 }
@@ -66,6 +71,7 @@ impl Agreement {
         Self {
             rollout,
             records: None,
+            active: BTreeMap::new(),
             was_empty: false,
             sync: None,
             is_awaited: false,
@@ -80,13 +86,16 @@ impl Agreement {
             waiting: Vec::new(),
             proposals: BTreeMap::new(),
             trials: BTreeMap::new(),
+            trial_retries: BTreeMap::new(),
             first_calls: BTreeMap::new(),
         }
     }
 
-    /// Waits until the records are to be read again.
-    pub(super) fn due(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (rollout, next_sync) = (self.rollout.clone(), self.next_sync);
+    /// Waits until the records are to be read again: no later than `retry`, because loads that are due are
+    /// begun when they were read.
+    pub(super) fn due(&self, retry: Option<Instant>) -> impl Future<Output = ()> + Send + use<> {
+        let rollout = self.rollout.clone();
+        let next_sync = retry.map_or(self.next_sync, |retry| retry.min(self.next_sync));
         async move {
             tokio::select! {
                 () = tokio::time::sleep_until(next_sync) => {}
@@ -94,6 +103,12 @@ impl Agreement {
                 () = rollout.store().announced() => {}
             }
         }
+    }
+
+    /// When the first of the versions that are to be tried and are not being loaded is loaded again.
+    pub(super) fn next_trial(&self) -> Option<std::time::Instant> {
+        let waiting = self.trial_retries.iter().filter(|(id, _)| !self.trials.contains_key(*id));
+        waiting.filter_map(|(_, retry)| retry.due()).min()
     }
 
     /// The trials that have their version loaded, and the versions that have come to serve lately.
@@ -138,6 +153,7 @@ impl Agreement {
 
     /// Another policy is in force: what was refused may be granted now.
     pub(super) fn forget_refusals(&mut self) {
+        self.trial_retries.clear();
         for proposal in self.proposals.values_mut().filter(|proposal| proposal.error.is_some()) {
             proposal.attempts.forget();
         }

@@ -77,6 +77,12 @@ impl Attempts {
         }
     }
 
+    /// When the file that looks like this is tried again after a failure. Not while an attempt is under way.
+    pub(super) fn due(&self, looks: &Looks) -> Option<Instant> {
+        let has_ended = self.under_way.is_none() && self.seen.as_ref() == Some(looks);
+        self.retry.due().filter(|_| has_ended)
+    }
+
     /// Whether the attempt under way has that ticket.
     pub(super) fn is_under_way(&self, ticket: u64) -> bool {
         self.under_way.as_ref().is_some_and(|load| load.ticket == ticket)
@@ -144,12 +150,16 @@ mod tests {
         assert!(attempts.wants(&kept("a"), now));
         begin(&mut attempts, "a");
         assert!(!attempts.wants(&kept("a"), now + GIVE_UP_AFTER), "it is under way");
+        assert_eq!(attempts.due(&kept("a")), None, "it is under way");
         attempts.end(Some(&LoadError::CompilerUnavailable("no space".into())), now);
+        assert_eq!(attempts.due(&kept("a")), Some(now + Duration::from_secs(1)));
+        assert_eq!(attempts.due(&kept("b")), None, "that was not tried");
         assert!(!attempts.wants(&kept("a"), now), "the pause is not over");
         assert!(attempts.wants(&kept("a"), now + Duration::from_secs(1)));
         assert!(attempts.wants(&kept("b"), now), "another file failed with that");
         begin(&mut attempts, "b");
         attempts.end(None, now);
+        assert_eq!(attempts.due(&kept("b")), None);
         assert!(!attempts.wants(&kept("b"), now + Duration::from_hours(1)));
         attempts.forget();
         assert!(attempts.wants(&kept("b"), now));

@@ -21,8 +21,10 @@ pub(super) struct FileLoads {
     pub(super) last_good: Option<Load>,
     /// Loaded versions that may serve.
     components: Vec<Arc<Component>>,
-    /// Another policy is in force than when it was loaded.
+    /// Another policy is in force than when they were loaded.
     is_outdated: bool,
+    /// Another policy is in force than when the load under way was begun.
+    is_load_outdated: bool,
     last_good_retry: Retry,
 }
 
@@ -79,12 +81,14 @@ impl FileLoads {
     /// The file is to be loaded again although it looks the same.
     pub(super) fn forget(&mut self) {
         self.newest.forget();
-        self.is_outdated = true;
+        (self.is_outdated, self.is_load_outdated) = (true, self.newest.under_way.is_some());
     }
 
     /// The version that has been read, unless what it was granted has changed since it was loaded.
     pub(super) fn loaded(&mut self, content: &Content) -> Option<Arc<Component>> {
         if std::mem::take(&mut self.is_outdated) {
+            // What is loaded of it now is loaded under the policy in force.
+            self.is_load_outdated = false;
             return None;
         }
         self.component(&content.digest).filter(|component| component.signature == content.signature)
@@ -103,7 +107,7 @@ impl FileLoads {
     /// Takes in what became of the version that is to serve.
     pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> FileChange {
         self.newest.end(result.as_ref().err(), now);
-        if self.is_outdated {
+        if std::mem::take(&mut self.is_load_outdated) {
             // What was loaded under another policy is loaded again when the folder is looked at next.
             self.newest.forget();
         }

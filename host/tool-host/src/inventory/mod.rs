@@ -111,6 +111,11 @@ pub(crate) struct Inventory {
     most_tokens: u64,
 }
 
+/// What an MCP server is called where a file would be: in faults, and among what is prepared.
+pub(crate) fn shown_server(name: &str) -> String {
+    format!("{name} (MCP)")
+}
+
 /// What [`Inventory::advance`] waits for.
 enum Input {
     Listed(io::Result<Listing>),
@@ -211,6 +216,7 @@ impl Inventory {
     }
 
     async fn next(&mut self, watching: bool) -> Input {
+        let retry = self.next_retry();
         let Self { listing, loads, watch, agreement, .. } = self;
         let idle = listing.is_none();
         let waits = agreement.as_ref().is_some_and(|agreement| agreement.is_awaited);
@@ -231,7 +237,7 @@ impl Inventory {
         };
         let (mut sync, is_due) = match agreement {
             Some(Agreement { sync: Some(sync), .. }) => (Some(sync), None),
-            Some(agreement) => (None, Some(agreement.due())),
+            Some(agreement) => (None, Some(agreement.due(retry))),
             None => (None, None),
         };
         let synced = async {
@@ -317,6 +323,7 @@ impl Inventory {
                 agreement.listing = Some(listing.clone());
                 if agreement.records.is_some() {
                     self.propose_from_folder();
+                    self.load_what_is_due();
                 } else if goes_by_folder {
                     self.compare(looks_of(listing));
                 }
@@ -341,6 +348,11 @@ impl Inventory {
             self.file_loads.remove(gone);
             self.record(gone, FileChange::Removed);
         }
+        self.load_wanted(wanted);
+    }
+
+    /// Begins to load those of these files that are new, or due again after a failure.
+    fn load_wanted(&mut self, wanted: BTreeMap<String, Looks>) {
         for (file, looks) in wanted {
             if self.file_loads.entry(file.clone()).or_default().newest.wants(&looks, Instant::now()) {
                 self.record(&file, FileChange::Proposed { round: self.round });
@@ -428,7 +440,7 @@ impl Inventory {
     fn shown(&self, file: String) -> String {
         let policy = self.runtime.grants.current();
         match component_name(&file).filter(|name| policy.mcp(name).is_some()) {
-            Some(name) => format!("{name} (MCP)"),
+            Some(name) => shown_server(name),
             None => file,
         }
     }

@@ -35,6 +35,11 @@ impl Retry {
         again
     }
 
+    /// When the next attempt is due, if there is one.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
     /// Whether another attempt is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due.is_some_and(|due| due <= now)

@@ -9,6 +9,7 @@ use wasmtime::component::Val;
 
 use super::encode::EXACT;
 use super::mismatch::{Mismatch, quoted};
+use super::named::Named;
 use super::wit_type::{Case, Field, WitType};
 
 pub(super) fn value(ty: &WitType, val: &Val) -> Result<Value, Mismatch> {
@@ -32,13 +33,15 @@ pub(super) fn value(ty: &WitType, val: &Val) -> Result<Value, Mismatch> {
             indexed(types.iter().zip(values))
         }
         (WitType::Variant(cases), Val::Variant(name, value)) => variant(cases, name, value.as_deref()),
-        (WitType::Enum(names), Val::Enum(name)) if names.contains(name) => Ok(Value::String(name.clone())),
+        (WitType::Enum(names), Val::Enum(name)) if names.find(name).is_some() => {
+            Ok(Value::String(name.clone()))
+        }
         (WitType::Option(inner), Val::Option(some)) => option(inner, some.as_deref()),
         (WitType::Result { ok, .. }, Val::Result(Ok(value))) => arm("ok", ok.as_deref(), value.as_deref()),
         (WitType::Result { err, .. }, Val::Result(Err(value))) => {
             arm("err", err.as_deref(), value.as_deref())
         }
-        (WitType::Flags(names), Val::Flags(set)) if set.iter().all(|name| names.contains(name)) => {
+        (WitType::Flags(names), Val::Flags(set)) if set.iter().all(|name| names.find(name).is_some()) => {
             Ok(set.iter().cloned().map(Value::String).collect())
         }
         _ => Err(unfit()),
@@ -145,8 +148,8 @@ fn record(fields: &[Field], values: &[(String, Val)]) -> Result<Value, Mismatch>
     Ok(Value::Object(members))
 }
 
-fn variant(cases: &[Case], name: &str, val: Option<&Val>) -> Result<Value, Mismatch> {
-    match cases.iter().find(|case| case.name == name) {
+fn variant(cases: &Named<Case>, name: &str, val: Option<&Val>) -> Result<Value, Mismatch> {
+    match cases.find(name) {
         Some(case) => arm(name, case.ty.as_ref(), val),
         None => Err(Mismatch::new(format!("has the case {}, which its type does not have", quoted(name)))),
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::Val;
 
 use super::mismatch::{Mismatch, one_of, quoted};
+use super::named::Named;
 use super::wit_type::{Case, Field, Integer, WitType};
 
 /// Base64 in the standard alphabet. Models leave the padding out as often as not.
@@ -231,9 +232,9 @@ fn tuple(types: &[WitType], json: &Value) -> Result<Vec<Val>, Mismatch> {
     pairs.map(|(position, (ty, item))| value(ty, item).map_err(|mismatch| mismatch.under(position))).collect()
 }
 
-fn variant(cases: &[Case], json: &Value) -> Result<Val, Mismatch> {
+fn variant(cases: &Named<Case>, json: &Value) -> Result<Val, Mismatch> {
     let (name, payload) = chosen(json)?;
-    let Some(case) = cases.iter().find(|case| case.name == name) else {
+    let Some(case) = cases.find(name) else {
         let known = one_of(cases.iter().map(|case| case.name.as_str()));
         return Err(Mismatch::new(format!(
             "has the unknown case {}; it may be one of {known}",
@@ -286,9 +287,9 @@ fn arm(name: &str, ty: Option<&WitType>, payload: Option<&Value>) -> Result<Opti
     }
 }
 
-fn name_of(names: &[String], json: &Value) -> Result<String, Mismatch> {
+fn name_of(names: &Named<String>, json: &Value) -> Result<String, Mismatch> {
     let found = text(json, "a string")?;
-    names.iter().find(|name| *name == found).cloned().ok_or_else(|| {
+    names.find(found).cloned().ok_or_else(|| {
         let known = one_of(names.iter().map(String::as_str));
         Mismatch::new(format!("is {}, not one of {known}", quoted(found)))
     })
@@ -312,7 +313,7 @@ fn option(inner: &WitType, json: &Value) -> Result<Option<Val>, Mismatch> {
 }
 
 /// A set: in the type's order, and named twice is the same as once.
-fn flags(names: &[String], json: &Value) -> Result<Val, Mismatch> {
+fn flags(names: &Named<String>, json: &Value) -> Result<Val, Mismatch> {
     let items = array(json, "an array of names")?;
     let found = items
         .iter()

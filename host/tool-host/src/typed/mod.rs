@@ -32,6 +32,7 @@ mod decode;
 mod docs;
 mod encode;
 mod mismatch;
+mod named;
 mod names;
 mod read;
 mod refusal;

@@ -11,6 +11,7 @@ use wasmtime::component::Component;
 use wasmtime::{Config, Engine};
 
 use super::docs::PackageDocs;
+use super::named::Named;
 use super::names::Export;
 use super::schema::Schemas;
 use super::tool::TypedTool;
@@ -28,17 +29,17 @@ static TOOLS: LazyLock<Vec<TypedTool>> = LazyLock::new(|| {
     let named = |name: &str, ty: WitType| Field { name: name.to_owned(), ty };
     let case = |name: &str, ty: Option<WitType>| Case { name: name.to_owned(), ty };
     let text = || Box::new(WitType::String);
-    let words = || vec!["small".to_owned(), "large".to_owned()];
+    let words = || Named::from(vec!["small".to_owned(), "large".to_owned()]);
     let item = WitType::Record(vec![
         named("sku", WitType::String),
         named("quantity", WitType::Integer(Integer::U64)),
         named("price", WitType::Option(Box::new(WitType::Float64))),
     ]);
-    let filter = WitType::Variant(vec![
+    let filter = WitType::Variant(Named::from(vec![
         case("everything", None),
         case("prefix", Some(WitType::String)),
         case("in-size", Some(WitType::Flags(words()))),
-    ]);
+    ]));
     let all = [
         WitType::List(Box::new(item), None),
         filter,

@@ -7,6 +7,8 @@
 use json_schema::text_sanitizer::printable;
 use wasmtime::component::Type;
 
+use super::named::{HasName, Named};
+
 /// How deep types may be nested in a parameter or a result. Each level is at most four of the schema's JSON,
 /// and JSON is read to a depth of 128.
 pub(super) const DEPTH: u32 = 16;
@@ -33,14 +35,14 @@ pub(super) enum WitType {
     Map(Box<WitType>, Box<WitType>),
     Record(Vec<Field>),
     Tuple(Vec<WitType>),
-    Variant(Vec<Case>),
-    Enum(Vec<String>),
+    Variant(Named<Case>),
+    Enum(Named<String>),
     Option(Box<WitType>),
     Result {
         ok: Option<Box<WitType>>,
         err: Option<Box<WitType>>,
     },
-    Flags(Vec<String>),
+    Flags(Named<String>),
 }
 
 impl WitType {
@@ -85,6 +87,12 @@ pub(super) struct Field {
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) ty: Option<WitType>,
+}
+
+impl HasName for Case {
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 impl WitType {
@@ -239,7 +247,7 @@ impl TypeReader {
         read.map_err(|fault| fault.within(named("case", name)))
     }
 
-    fn labels<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Result<Vec<String>, Fault> {
+    fn labels<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Result<Named<String>, Fault> {
         names.map(|name| self.label(name)).collect()
     }
 

@@ -329,9 +329,15 @@ async fn a_credential_that_is_replaced_in_its_file_is_used_from_then_on() {
     fs::write(&file, "the-second-one\n").unwrap();
     granted.host.host.reload().await;
     text(&granted.fetch(&echo.url("/")).await);
+    // Also while the policy's file cannot be read, and its last good text stays in force.
+    fs::write(&file, "the-third-one\n").unwrap();
+    granted.change("[[component").await;
+    assert!(granted.host.faults()[0].starts_with("policy.toml: cannot be used"), "{:?}", granted.host.faults());
+    text(&granted.fetch(&echo.url("/")).await);
     let asked = echo.asked();
     assert!(asked[0].contains("x-key: the-first-one"), "{asked:?}");
     assert!(asked[1].contains("x-key: the-second-one"), "{asked:?}");
+    assert!(asked[2].contains("x-key: the-third-one"), "{asked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,11 @@
 //! Versions that are tried beside the one that serves, and runs that are pinned to those that they began
 //! with.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use agent_core::ports::{AdminAction, ToolSet, Toolbox};
+use agent_core::ports::{AdminAction, ToolAdmin, ToolSet, Toolbox};
 use agent_core::words::{Principal, Thresholds, ToolOutcome, TrialKind, TrialState};
 use serde_json::json;
 use tempfile::NamedTempFile;
@@ -12,7 +13,7 @@ use tool_host::PolicyFile;
 
 use crate::fleet::{Fleet, Replica, answering, attempt, call_of, is_waiting, named, traps};
 use crate::granted_means::{call_as, entry};
-use crate::harness::call_on;
+use crate::harness::{Host, Seen, call_on, config, limits};
 use crate::text::Text;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,6 +160,47 @@ async fn a_trial_whose_version_cannot_be_loaded_fails_also_where_that_is_not_wri
         }
     };
     tokio::time::timeout(Duration::from_secs(60), failed).await.expect("its failure is written in the end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_whose_compiler_is_killed_fails_after_three_attempts() {
+    let fleet = Fleet::new(false);
+    let (one, _) = fleet.rolled_back(&answering("1"), &answering("2")).await;
+    one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
+    drop(one.stop());
+    let (tools, cache, other) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (serving, attempts) = (other.path().join("serving"), other.path().join("attempts"));
+    std::fs::write(&serving, answering("1")).unwrap();
+    let text = format!(
+        "f=$(mktemp); cat > $f; if cmp -s $f {serving}; then {compiler} \"$@\" < $f; e=$?; rm $f; exit $e; fi; \
+         rm $f; echo . >> {attempts}; kill -KILL $$",
+        serving = serving.display(),
+        compiler = env!("CARGO_BIN_EXE_tool-compiler"),
+        attempts = attempts.display(),
+    );
+    let seen = Arc::new(Seen::default());
+    let mut config = config(tools.path(), limits(), seen.clone());
+    config.cache = Some(cache.path().to_owned());
+    config.versions = Some(fleet.store.clone());
+    config.compiler.program = "/bin/sh".into();
+    config.compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
+    let host = Host::begin(config, tools, seen).await;
+    let failed = async {
+        loop {
+            let trial = host.host.get("greet").await.unwrap().record.trial.unwrap();
+            if let TrialState::Failed { because, .. } = trial.state {
+                return because;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let because = tokio::select! {
+        () = host.host.watch() => unreachable!("following never ends"),
+        failed = tokio::time::timeout(Duration::from_secs(60), failed) => failed.expect("it fails"),
+    };
+    assert!(because[0].starts_with("it cannot be loaded: was not compiled"), "{because:?}");
+    assert_eq!(std::fs::read_to_string(attempts).unwrap(), ".\n".repeat(3));
 }
 
 fn of_beta() -> Principal {

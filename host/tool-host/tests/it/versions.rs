@@ -14,6 +14,7 @@ use bytes::Bytes;
 use tool_host::{MOST_COMPONENT_BYTES, PolicyFile};
 
 use crate::fleet::{ANN, Fleet, answering, approve, call_of, is_waiting, named};
+use crate::granted_means::entry;
 use crate::harness::{Host, Seen, config, limits};
 use crate::text::Text;
 
@@ -272,6 +273,29 @@ async fn what_the_folder_serves_goes_on_while_the_store_answers_for_the_first_ti
     assert_eq!(swaps.last().unwrap(), &["greet"]);
     let whole = swaps.iter().position(|set| set.len() == 2).unwrap();
     assert!(swaps[whole..swaps.len() - 1].iter().all(|set| set.len() == 2), "{swaps:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_cannot_be_loaded_for_now_is_loaded_later_though_no_record_changes() {
+    let (greet, folder) = (answering("1"), tempfile::tempdir().unwrap());
+    let (policy, secret) = (folder.path().join("policy.toml"), folder.path().join("key.txt"));
+    let lines = "[[component.http]]\nhost = \"a.test\"\n[[component.secret]]\nname = \"key\"\nfile = \"key.txt\"\n\
+                 header = \"x-key\"\nhosts = [\"a.test\"]\n";
+    std::fs::write(&policy, entry("greet", &greet, lines)).unwrap();
+    std::fs::write(&secret, "hunter2").unwrap();
+    let mut fleet = Fleet::new(false);
+    fleet.policy = PolicyFile::At(policy);
+    let one = fleet.replica(&[("greet.wasm", &greet)]).await;
+    one.until(|host| host.names() == ["greet"]).await;
+    drop(one.stop());
+    std::fs::remove_file(&secret).unwrap();
+    let two = fleet.replica(&[]).await;
+    let faults = two.host.faults();
+    assert!(faults.len() == 1 && faults[0].contains("cannot have the secrets"), "{faults:?}");
+    // No record and no policy is another one now.
+    std::fs::write(&secret, "hunter2").unwrap();
+    two.until(|host| host.names() == ["greet"]).await;
+    assert_eq!((two.says().await, two.host.faults()), ("1".to_owned(), vec![]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

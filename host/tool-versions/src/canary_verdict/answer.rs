@@ -1,7 +1,8 @@
 //! Whether a version that is tried answered a call as the one that serves did.
 
 use agent_core::words::ToolOutcome;
-use serde_json::{Number, Value};
+use json_schema::Exact;
+use serde_json::Value;
 
 /// Longest answers that are compared as JSON; a value takes up to a hundred times the memory of its text.
 /// Longer ones are compared as texts.
@@ -69,7 +70,7 @@ fn is_same_content(old: &str, new: &str) -> bool {
 /// reader allows.
 fn is_same_value(old: &Value, new: &Value) -> bool {
     match (old, new) {
-        (Value::Number(old), Value::Number(new)) => is_same_number(old, new),
+        (Value::Number(old), Value::Number(new)) => Exact::of(old) == Exact::of(new),
         (Value::Array(old), Value::Array(new)) => {
             old.len() == new.len() && old.iter().zip(new).all(|(old, new)| is_same_value(old, new))
         }
@@ -78,17 +79,5 @@ fn is_same_value(old: &Value, new: &Value) -> bool {
             old.len() == new.len() && old.iter().all(is_same)
         }
         (old, new) => old == new,
-    }
-}
-
-fn is_same_number(old: &Number, new: &Number) -> bool {
-    let whole = |number: &Number| -> Option<i128> {
-        let written =
-            number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 1e30);
-        number.as_i128().or_else(|| written.map(|float| float as i128))
-    };
-    match (whole(old), whole(new)) {
-        (Some(old), Some(new)) => old == new,
-        _ => old == new,
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use wasmtime::component::Val;
 
+use crate::typed::named::Named;
 use crate::typed::wit_type::{Case, Field, Integer, WitType};
 use crate::typed::{decode, encode};
 
@@ -152,10 +153,10 @@ fn options_may_be_absent_or_null_and_nested_ones_can_be_told_apart() {
 
 #[test]
 fn a_case_without_a_value_is_its_name() {
-    let shape = WitType::Variant(vec![
+    let shape = WitType::Variant(Named::from(vec![
         Case { name: "nothing".to_owned(), ty: None },
         Case { name: "circle".to_owned(), ty: Some(WitType::Float64) },
-    ]);
+    ]));
     let circle = Val::Variant("circle".into(), Some(Box::new(Val::Float64(2.0))));
     assert_eq!(encoded(&shape, &json!("nothing")), Val::Variant("nothing".into(), None));
     assert_eq!(encoded(&shape, &json!({ "circle": 2 })), circle);
@@ -191,7 +192,7 @@ fn a_case_without_a_value_is_its_name() {
 
 #[test]
 fn flags_are_a_set_in_the_order_of_the_type() {
-    let flags = WitType::Flags(vec!["read".to_owned(), "write".to_owned(), "run".to_owned()]);
+    let flags = WitType::Flags(["read", "write", "run"].map(str::to_owned).into_iter().collect());
     let set = Val::Flags(vec!["read".into(), "run".into()]);
     assert_eq!(encoded(&flags, &json!(["run", "read", "run"])), set);
     assert_eq!(decode::value(&flags, &set).unwrap(), json!(["read", "run"]));
@@ -201,7 +202,7 @@ fn flags_are_a_set_in_the_order_of_the_type() {
 
 #[test]
 fn a_strangers_names_are_bounded_and_shown_in_a_mismatch() {
-    let names: Vec<_> = (0..40).map(|number| format!("n{number}")).collect();
+    let names: Named<_> = (0..40).map(|number| format!("n{number}")).collect();
     let text = wrong(&WitType::Enum(names), &json!(format!("\u{202e}{}", "x".repeat(10_000))));
     assert!(
         text.contains(r"\u{202e}xx") && text.ends_with(r#""n15", 24 more"#) && text.len() < 400,
@@ -221,11 +222,11 @@ fn a_value_that_its_type_does_not_have_is_a_mismatch() {
     assert_eq!(refused(&record, &Val::Record(vec![("y".into(), Val::Bool(true))])), unfit);
     assert_eq!(refused(&record, &Val::Record(vec![("x".into(), Val::U8(1))])), format!("/x: {unfit}"));
     assert_eq!(refused(&WitType::Tuple(vec![WitType::Bool]), &Val::Tuple(vec![])), unfit);
-    assert_eq!(refused(&WitType::Enum(vec![]), &Val::Enum("x".into())), unfit);
-    assert_eq!(refused(&WitType::Flags(vec![]), &Val::Flags(vec!["x".into()])), unfit);
+    assert_eq!(refused(&WitType::Enum(Named::from(vec![])), &Val::Enum("x".into())), unfit);
+    assert_eq!(refused(&WitType::Flags(Named::from(vec![])), &Val::Flags(vec!["x".into()])), unfit);
     assert_eq!(refused(&WitType::Bytes(None), &Val::List(vec![Val::Bool(true)])), unfit);
     assert_eq!(refused(&WitType::Integer(Integer::U8), &Val::Bool(true)), unfit);
-    let variant = WitType::Variant(vec![Case { name: "a".to_owned(), ty: None }]);
+    let variant = WitType::Variant(Named::from(vec![Case { name: "a".to_owned(), ty: None }]));
     assert_eq!(
         refused(&variant, &Val::Variant("b".into(), None)),
         r#"has the case "b", which its type does not have"#

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use wasmtime::component::Val;
 
+use crate::typed::named::Named;
 use crate::typed::wit_type::{Case, Field, Integer, WitType};
 
 /// Numbers to make a value of, one after another and then zeros.
@@ -33,7 +34,7 @@ fn label(index: usize) -> String {
     known.get(index).map_or_else(|| format!("n{index}"), |&name| name.to_owned())
 }
 
-fn labels(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<String>> {
+fn labels(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Named<String>> {
     proptest::collection::vec(Just(()), count).prop_map(|items| (0..items.len()).map(label).collect())
 }
 

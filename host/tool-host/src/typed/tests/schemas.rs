@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::typed::named::Named;
 use crate::typed::schema::Schemas;
 use crate::typed::wit_type::{Case, Field, Integer, WitType};
 
@@ -9,7 +10,7 @@ fn schema(ty: &WitType) -> Value {
     Schemas { docs: None }.of(ty)
 }
 
-fn names(names: &[&str]) -> Vec<String> {
+fn names(names: &[&str]) -> Named<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
@@ -74,7 +75,7 @@ fn compound_types_are_closed() {
     );
     let one = |name: &str, ty: &str| json!({ "type": "object", "properties": { name: { "type": ty } }, "required": [name], "additionalProperties": false });
     let cases = [("a", None), ("b", Some(WitType::Bool)), ("c", None)];
-    let variant = WitType::Variant(cases.map(|(name, ty)| Case { name: name.to_owned(), ty }).into());
+    let variant = WitType::Variant(cases.map(|(name, ty)| Case { name: name.to_owned(), ty }).into_iter().collect());
     assert_eq!(
         schema(&variant),
         json!({ "anyOf": [{ "type": "string", "enum": ["a", "c"] }, one("b", "boolean")] })

@@ -139,6 +139,20 @@ async fn a_server_that_is_down_at_the_start_has_no_tools_until_it_lists_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn operators_see_the_fault_of_a_server_as_that_of_a_component() {
+    let fake = Fake::new(says("Does it.")).await;
+    let (policy, store) = (fake.policy("allow = [\"a\"]"), Arc::new(TestToolVersions::default()));
+    let (host, home) = host(&policy, limits(), |config| config.versions = Some(store)).await;
+    eventually(&host, |host| host.names() == ["docs_a"]).await;
+    assert_eq!(host.host.get("docs").await.unwrap().fault, None);
+    fake.answers(|_, _| Reply::Close);
+    set_policy(&host, &home, &(policy + "limits = { timeout-ms = 9000 }\n")).await;
+    eventually(&host, |host| !host.faults().is_empty()).await;
+    let shown = host.host.get("docs").await.unwrap().fault.unwrap_or_default();
+    assert!(shown.starts_with("is an MCP server that went away"), "{shown}: {}", fault(&host));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn beside_a_server_a_folder_that_lost_all_its_files_is_a_mount_that_went_away() {
     let fake = Fake::new(says("Does it.")).await;
     let store = Arc::new(TestToolVersions::default());
