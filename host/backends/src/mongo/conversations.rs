@@ -233,13 +233,16 @@ impl ConversationStore for MongoConversations {
         most: Option<u32>,
     ) -> Result<(), ConversationError> {
         self.ensure_indexes().await?;
-        let document = ConversationDocument {
-            turns: count(turns),
-            body: write_turns(turns)?,
-            shown: Some(shown.to_owned()),
-            ..ConversationDocument::new(key, self.leased.now().await?)
+        let now = self.leased.now().await?;
+        let kept = doc! {
+            "body": write_turns(turns)?, "turns": count(turns), "shown": shown, "updated_at": now,
         };
-        let put = self.documents.replace_one(doc! { "_id": key.digest() }, document).upsert(most.is_some());
+        let begun = doc! {
+            "kind": key.kind.as_str(), "user_id": key.user_id, "id": key.id,
+            "owner": Bson::Null, "leased_until": FREE, "created_at": now,
+        };
+        let changes = doc! { "$set": kept, "$setOnInsert": begun };
+        let put = self.documents.update_one(doc! { "_id": key.digest() }, changes).upsert(most.is_some());
         answer(put.into_future()).await?;
         let Some(most) = most else { return Ok(()) };
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
