@@ -13,8 +13,8 @@ use super::documents::{
     EpochDocument, EventDocument, RecordDocument, consecutive, event_before, events_of,
 };
 use super::error::{answer, store_error};
+use super::indexes::Indexes;
 use super::lease::is_taken;
-use super::retention::Indexes;
 use super::writer::{Append, Appended, BOUNDS, MongoWriter};
 use crate::Writer;
 use crate::group_commit::{Submitter, WriterEnded, channel};
@@ -137,6 +137,8 @@ impl RunStore for MongoRuns {
         if let Some((end, id)) = wanted.after {
             let end = DateTime::from_system_time(end);
             let earlier = doc! { "finished_at": { "$lt": end } };
+            // For the index, which is walked in order: of the alternatives the server makes no bounds.
+            matching.insert("finished_at", doc! { "$lte": end });
             matching.insert("$or", [earlier, doc! { "finished_at": end, "_id": { "$lt": id } }]);
         }
         let reading = async {
