@@ -7,7 +7,7 @@
 //! | `agent-host:agent-tasks:user:<id>` | a user's jobs, the newest with the highest score |
 //! | `agent-host:agent-tasks:wish:<job>` | a request to cancel an active job: the attempt that is meant (`cancel_request.rs`) |
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
-//! | `agent-host:agent-tasks:{added,claim,end}:…` | that a script was carried out, so that sending it once more adds, claims or ends nothing |
+//! | `agent-host:agent-tasks:{added,claim,end,retried}:…` | that a script was carried out, so that sending it once more adds, claims, ends or retries nothing |
 //! | `agent-host:agent-tasks:checked` | held by the process that looks for stalled jobs |
 //! | `agent-host:agent-tasks:unchecked` | how many of many active jobs, counted from the oldest, the next look is to go through |
 //! | `agent-host:agent-tasks:highest-id` | ids go on from here when BullMQ's counter was obliterated |
@@ -256,7 +256,8 @@ impl JobQueue for BullQueue {
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
         let Some((store, local)) = self.locate(job_id) else { return Ok(RetryOutcome::Unknown) };
-        let answer: i64 = store.run(&store.official.reprocess(local)).await?;
+        let call = Uuid::now_v7().simple().to_string();
+        let answer: i64 = store.run(&store.official.reprocess(local, &call)).await?;
         Ok(match answer {
             1 => RetryOutcome::Done,
             -1 => RetryOutcome::Unknown,
