@@ -76,7 +76,8 @@ pub(super) fn remove_ended() -> Script {
 fn claiming() -> String {
     let reclaim = function("reclaim_stalled", RECLAIM_STALLED);
     let take = function("move_to_active", official!("moveToActive-11.lua"));
-    format!("{reclaim}{take}{}", function("claim", CLAIM))
+    let promote = function("promote", official!("promote-9.lua"));
+    format!("{reclaim}{take}{promote}{}", function("claim", CLAIM))
 }
 
 /// A whole script as a function of its keys and arguments.

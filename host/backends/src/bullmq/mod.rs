@@ -44,6 +44,7 @@
 //! |---|---|---|
 //! | `id` is set to the highest id ever given | the queue was obliterated | `add.lua` |
 //! | `marker` loses its entry | the last job was claimed | `claim.lua` |
+//! | a job that was put first in `wait` goes to its end, from which jobs are claimed | its run is resumed, or its wait has expired | `resume.lua`, `claim.lua` |
 //! | a lock lasts as long as at first | its claim was sent once more | `claim.lua` |
 //! | `active` → `wait` or `prioritized`; the lock and the entry in `stalled` go; `marker` and `events` say so | its lease expired, or its worker was started anew | `reclaim_stalled.lua` |
 //! | a lock is set anew, the entry in `stalled` goes | it expired and nobody took the job | `renew.lua` |
