@@ -49,8 +49,8 @@ pub trait ConversationStore: Send + Sync {
     async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError>;
 
     /// Keeps what nobody claims, whole: `turns`, and what was `shown` of it. What is there under that key is
-    /// replaced. Beyond `most` of its kind the user's oldest go; without that nothing is begun, so that what
-    /// was deleted meanwhile stays deleted.
+    /// replaced, but for the time when it was begun. Beyond `most` of its kind those of the user go that were
+    /// written longest ago; without that nothing is begun, so that what was deleted meanwhile stays deleted.
     async fn put(
         &self,
         key: ConversationKey<'_>,

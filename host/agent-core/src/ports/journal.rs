@@ -35,7 +35,8 @@ pub enum Appended {
 #[boxed_async]
 pub trait Journal: Send + Sync {
     /// Appends `events` with the numbers `first`, `first + 1` and so on, counted from 0 within the run: all
-    /// of them or none. When this returns, they are as safe as the store makes them.
+    /// of them or none. When this returns, they are as safe as the store makes them. MongoDB, which has no
+    /// such write without a transaction, may keep the first ones alone when its primary dies meanwhile.
     ///
     /// Refused with [`JournalError::Fenced`] when the run has events of a higher epoch, and with
     /// [`JournalError::Conflict`] when one of the numbers is taken or there is no event before the first one:

@@ -83,7 +83,8 @@ pub trait JobQueue: Send + Sync {
     async fn list_parked(&self, limit: usize, cursor: Option<&str>) -> Result<JobPage, QueueError>;
 
     /// Makes a parked job one that anybody may claim in `within` from now, or when its wait expires if that
-    /// is sooner. False when it is not parked: nothing is changed then.
+    /// is sooner. Either way it is claimed before jobs that nobody has begun. False when it is not parked:
+    /// nothing is changed then.
     ///
     /// Whoever decides about a wait says so with some seconds before the decision is written, and with none
     /// behind it: whenever they are killed between the two, the job is claimed all the same.

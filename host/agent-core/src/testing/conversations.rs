@@ -139,9 +139,10 @@ impl ConversationStore for TestConversations {
         let kept = all.entry(key.digest()).or_insert_with(|| StoredConversation::new(key));
         kept.conversation.turns = turns.to_vec();
         kept.conversation.shown = Some(shown.to_owned());
+        kept.conversation.updated_at = now();
         let theirs = all.iter().filter(|(_, kept)| kept.is_of(key.user_id, key.kind));
         let mut theirs: Vec<_> =
-            theirs.map(|(digest, kept)| (kept.conversation.created_at, digest.clone())).collect();
+            theirs.map(|(digest, kept)| (kept.conversation.updated_at, digest.clone())).collect();
         theirs.sort_unstable();
         for (_, digest) in theirs.iter().rev().skip(most.map_or(usize::MAX, |most| most as usize)) {
             all.remove(digest);

@@ -170,16 +170,16 @@ impl JobQueue for TestQueue {
     async fn resume(&self, job_id: &str, within: Duration) -> Result<bool, QueueError> {
         self.check().await?;
         let mut state = self.write();
-        let place = state.last_place + 1;
+        let front = state.first_place - 1;
         let parked = state.of_id(job_id).filter(|entry| entry.job.status == JobStatus::Parked);
         let Some(entry) = parked else { return Ok(false) };
         if within.is_zero() {
-            entry.wait_at(place);
+            entry.wait_at(front);
         } else {
             let due = Instant::now() + within;
             entry.due = Some(entry.due.map_or(due, |expiry| expiry.min(due)));
         }
-        state.last_place = place;
+        state.first_place = front;
         drop(state);
         self.wake();
         Ok(true)

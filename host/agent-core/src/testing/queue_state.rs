@@ -158,14 +158,20 @@ impl State {
         self.ended.push(job_id.to_owned());
     }
 
-    /// Puts those whose time has come among those that wait.
+    /// Puts those whose time has come among those that wait: in front those whose wait has expired, behind the
+    /// others.
     pub(super) fn promote(&mut self, now: Instant) {
         self.open.retain(|number| self.jobs.get(number).is_some_and(|entry| !entry.job.status.has_ended()));
         for number in &self.open {
             let entry = self.jobs.get_mut(number);
             if let Some(entry) = entry.filter(|entry| entry.due.is_some_and(|due| due <= now)) {
-                self.last_place += 1;
-                entry.wait_at(self.last_place);
+                if entry.job.status == JobStatus::Parked {
+                    self.first_place -= 1;
+                    entry.wait_at(self.first_place);
+                } else {
+                    self.last_place += 1;
+                    entry.wait_at(self.last_place);
+                }
             }
         }
     }

@@ -60,6 +60,12 @@ pub(super) fn end_attempt(text: &str) -> Script {
     Script::new(&format!("{}{}", function("official", text), include_str!("scripts/end_attempt.lua")))
 }
 
+/// Puts a job that failed back to the queue.
+pub(super) fn reprocess() -> Script {
+    let reprocess = function("reprocess_job", official!("reprocessJob-9.lua"));
+    Script::new(&format!("{reprocess}{}", include_str!("scripts/reprocess.lua")))
+}
+
 /// Removes a job that has ended, and leaves one that was retried meanwhile.
 pub(super) fn remove_ended() -> Script {
     let remove = function("remove_job", official!("removeJob-2.lua"));
@@ -70,7 +76,8 @@ pub(super) fn remove_ended() -> Script {
 fn claiming() -> String {
     let reclaim = function("reclaim_stalled", RECLAIM_STALLED);
     let take = function("move_to_active", official!("moveToActive-11.lua"));
-    format!("{reclaim}{take}{}", function("claim", CLAIM))
+    let promote = function("promote", official!("promote-9.lua"));
+    format!("{reclaim}{take}{promote}{}", function("claim", CLAIM))
 }
 
 /// A whole script as a function of its keys and arguments.

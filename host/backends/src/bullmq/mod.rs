@@ -7,7 +7,7 @@
 //! | `agent-host:agent-tasks:user:<id>` | a user's jobs, the newest with the highest score |
 //! | `agent-host:agent-tasks:wish:<job>` | a request to cancel an active job: the attempt that is meant (`cancel_request.rs`) |
 //! | `agent-host:agent-tasks:cancelled:<job>` | what was known of a job that is cancelled |
-//! | `agent-host:agent-tasks:{added,claim,end}:…` | that a script was carried out, so that sending it once more adds, claims or ends nothing |
+//! | `agent-host:agent-tasks:{added,claim,end,retried}:…` | that a script was carried out, so that sending it once more adds, claims, ends or retries nothing |
 //! | `agent-host:agent-tasks:checked` | held by the process that looks for stalled jobs |
 //! | `agent-host:agent-tasks:unchecked` | how many of many active jobs, counted from the oldest, the next look is to go through |
 //! | `agent-host:agent-tasks:highest-id` | ids go on from here when BullMQ's counter was obliterated |
@@ -44,6 +44,7 @@
 //! |---|---|---|
 //! | `id` is set to the highest id ever given | the queue was obliterated | `add.lua` |
 //! | `marker` loses its entry | the last job was claimed | `claim.lua` |
+//! | a job that was put first in `wait` goes to its end, from which jobs are claimed | its run is resumed, or its wait has expired | `resume.lua`, `claim.lua` |
 //! | a lock lasts as long as at first | its claim was sent once more | `claim.lua` |
 //! | `active` → `wait` or `prioritized`; the lock and the entry in `stalled` go; `marker` and `events` say so | its lease expired, or its worker was started anew | `reclaim_stalled.lua` |
 //! | a lock is set anew, the entry in `stalled` goes | it expired and nobody took the job | `renew.lua` |
@@ -256,7 +257,8 @@ impl JobQueue for BullQueue {
 
     async fn retry(&self, job_id: &str) -> Result<RetryOutcome, QueueError> {
         let Some((store, local)) = self.locate(job_id) else { return Ok(RetryOutcome::Unknown) };
-        let answer: i64 = store.run(&store.official.reprocess(local)).await?;
+        let call = Uuid::now_v7().simple().to_string();
+        let answer: i64 = store.run(&store.official.reprocess(local, &call)).await?;
         Ok(match answer {
             1 => RetryOutcome::Done,
             -1 => RetryOutcome::Unknown,

@@ -160,7 +160,7 @@ impl OfficialScripts {
             release: lua::end_attempt(official!("moveJobFromActiveToWait-9.lua")),
             remove: lua::plain(official!("removeJob-2.lua")),
             remove_ended: lua::remove_ended(),
-            reprocess: lua::plain(official!("reprocessJob-9.lua")),
+            reprocess: lua::reprocess(),
             retry: lua::end_attempt(official!("retryJob-11.lua")),
             schedule: lua::plain(official!("updateJobScheduler-12.lua")),
         }
@@ -389,9 +389,9 @@ impl OfficialScripts {
         remove
     }
 
-    /// Puts a job that failed for good back to the queue, for one more attempt. Answers 1, -1 when there is
-    /// no such job, or -3 when it has not failed.
-    pub(super) fn reprocess(&self, job_id: &str) -> ScriptInvocation<'_> {
+    /// Puts a job that failed for good back to the queue, for one more attempt. Answers 1, also to the same
+    /// `call` again, -1 when there is no such job, or -3 when it has not failed.
+    pub(super) fn reprocess(&self, job_id: &str, call: &str) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reprocess = self.reprocess.prepare_invoke();
         for key in [keys.job_key(job_id), keys.events(), keys.failed(), keys.wait(), keys.meta()] {
@@ -400,9 +400,10 @@ impl OfficialScripts {
         for key in [keys.active(), keys.marker(), keys.prioritized(), keys.pc()] {
             reprocess.key(key);
         }
+        reprocess.key(self.own.retrial(call));
         let keeps_attempts = "0";
         reprocess.arg(job_id).arg("LPUSH").arg("failedReason").arg("failed");
-        reprocess.arg(keeps_attempts).arg(keeps_attempts);
+        reprocess.arg(keeps_attempts).arg(keeps_attempts).arg(millis(NOTED_FOR));
         reprocess
     }
 

@@ -53,6 +53,11 @@ impl OwnKeys {
         self.named("added", call)
     }
 
+    /// Key that says that a job was put back by this call.
+    pub(super) fn retrial(&self, call: &str) -> String {
+        self.named("retried", call)
+    }
+
     /// Key that notes that the claim of this token has ended, and how. The job that a token claimed is noted
     /// beside it, under `claim:`.
     pub(super) fn ending(&self, token: &str) -> String {

@@ -7,9 +7,11 @@ use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::Database;
 use mongodb::bson::{DateTime, Document, doc};
+use tokio::sync::OnceCell;
 
 use super::conversations::leased;
 use super::error::{QueryError, answer};
+use super::indexes::make;
 use super::lease::LeasedDocuments;
 use super::time_pages;
 
@@ -20,11 +22,19 @@ const APPENDED_AT: &str = "updated_at";
 #[derive(Debug)]
 pub(super) struct MongoConversationRetention {
     leased: LeasedDocuments,
+    /// The index of when a turn was last appended. No request waits for it: an earlier release had none, so
+    /// it may be made over many conversations.
+    index: OnceCell<()>,
 }
 
 impl MongoConversationRetention {
     pub(super) fn new(database: &Database) -> Self {
-        Self { leased: leased(database) }
+        Self { leased: leased(database), index: OnceCell::new() }
+    }
+
+    async fn ensure_index(&self) -> Result<(), QueryError> {
+        let keys = || vec![time_pages::order(APPENDED_AT)];
+        self.index.get_or_try_init(|| make(&self.leased.documents, keys())).await.map(drop)
     }
 
     async fn find(
@@ -66,6 +76,7 @@ impl Retention for MongoConversationRetention {
     }
 
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
+        self.ensure_index().await?;
         let newest_first = doc! { "updated_at": -1 };
         let found = self.find(self.idle().await?, newest_first, count.saturating_sub(1), 1).await?;
         Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
@@ -77,6 +88,7 @@ impl Retention for MongoConversationRetention {
         from: Option<&str>,
         most: u32,
     ) -> RetentionResult<EndedPage> {
+        self.ensure_index().await?;
         let mut wanted = self.idle().await?;
         wanted.insert("updated_at", doc! { "$lt": DateTime::from_system_time(before) });
         time_pages::go_on(&mut wanted, APPENDED_AT, from);
@@ -102,6 +114,7 @@ impl Retention for MongoConversationRetention {
     }
 
     async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
+        self.ensure_index().await?;
         let found = self.find(self.idle().await?, doc! { "updated_at": 1 }, 0, 1).await?;
         Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
     }

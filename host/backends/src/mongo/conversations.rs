@@ -15,11 +15,12 @@ use agent_core::words::{Conversation, ConversationKey, ConversationKind, Convers
 use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use mongodb::{Collection, Database, IndexModel};
+use mongodb::{Collection, Database};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 use super::error::{QueryError, answer};
+use super::indexes::make;
 use super::lease::{LeasedDocuments, after, is_taken};
 
 const COLLECTION: &str = "conversations";
@@ -35,7 +36,7 @@ const FREE: DateTime = DateTime::from_millis(0);
 pub(super) struct MongoConversations {
     leased: LeasedDocuments,
     documents: Collection<ConversationDocument>,
-    indexes: Arc<OnceCell<()>>,
+    index: Arc<OnceCell<()>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,17 +101,13 @@ impl ConversationDocument {
 
 impl MongoConversations {
     pub(super) fn new(database: &Database) -> Self {
-        Self { leased: leased(database), documents: database.collection(COLLECTION), indexes: Arc::default() }
+        Self { leased: leased(database), documents: database.collection(COLLECTION), index: Arc::default() }
     }
 
-    /// Makes the indexes that find a user's, if they are not there. Several processes may at once.
-    async fn ensure_indexes(&self) -> Result<(), QueryError> {
-        let made = self.indexes.get_or_try_init(|| async {
-            let indexes =
-                ["user_id", "updated_at"].map(|key| IndexModel::builder().keys(doc! { key: 1 }).build());
-            answer(self.documents.create_indexes(indexes).into_future()).await.map(drop)
-        });
-        made.await.map(drop)
+    /// Makes the index that finds a user's, if it is not there. Several processes may at once.
+    async fn ensure_index(&self) -> Result<(), QueryError> {
+        let keys = || vec![doc! { "user_id": 1 }];
+        self.index.get_or_try_init(|| make(&self.documents, keys())).await.map(drop)
     }
 
     async fn find(&self, key: ConversationKey<'_>) -> Result<Option<ConversationDocument>, QueryError> {
@@ -124,7 +121,7 @@ impl MongoConversations {
         owner: &str,
         terms: ClaimTerms,
     ) -> Result<ConversationClaim, ConversationError> {
-        self.ensure_indexes().await?;
+        self.ensure_index().await?;
         let now = self.leased.now().await?;
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
         // What dead processes left behind before anything was said.
@@ -232,14 +229,17 @@ impl ConversationStore for MongoConversations {
         shown: &str,
         most: Option<u32>,
     ) -> Result<(), ConversationError> {
-        self.ensure_indexes().await?;
-        let document = ConversationDocument {
-            turns: count(turns),
-            body: write_turns(turns)?,
-            shown: Some(shown.to_owned()),
-            ..ConversationDocument::new(key, self.leased.now().await?)
+        self.ensure_index().await?;
+        let now = self.leased.now().await?;
+        let kept = doc! {
+            "body": write_turns(turns)?, "turns": count(turns), "shown": shown, "updated_at": now,
         };
-        let put = self.documents.replace_one(doc! { "_id": key.digest() }, document).upsert(most.is_some());
+        let begun = doc! {
+            "kind": key.kind.as_str(), "user_id": key.user_id, "id": key.id,
+            "owner": Bson::Null, "leased_until": FREE, "created_at": now,
+        };
+        let changes = doc! { "$set": kept, "$setOnInsert": begun };
+        let put = self.documents.update_one(doc! { "_id": key.digest() }, changes).upsert(most.is_some());
         answer(put.into_future()).await?;
         let Some(most) = most else { return Ok(()) };
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };

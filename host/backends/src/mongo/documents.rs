@@ -42,13 +42,36 @@ impl ByteSize for EventDocument {
     }
 }
 
-/// The events that follow each other from that number on. The server inserts a batch in any order, so that
-/// whoever reads meanwhile may find a gap: what lies behind it would be taken for what is missing, and is
-/// read when that is there.
-pub(super) fn consecutive(found: &[EventDocument], from: u64) -> JournalResult<Vec<Event>> {
+/// The events that follow each other from that number on, behind one of the epoch `before`, up to one of a
+/// lower epoch. A reader may find a gap while a batch is inserted: what lies behind it would be taken for
+/// what is missing, and is read when that is there. A lower epoch is of a worker that was replaced, and whose
+/// event landed behind one of a later claim: the next append of the run is written over it (`writer.rs`).
+pub(super) fn consecutive(found: &[EventDocument], from: u64, before: i64) -> JournalResult<Vec<Event>> {
+    let mut highest = before;
     let numbered = found.iter().zip(from..);
-    let in_order = numbered.take_while(|(found, number)| u64::try_from(found.id.sequence) == Ok(*number));
+    let in_order = numbered.take_while(|(found, number)| {
+        let follows = u64::try_from(found.id.sequence) == Ok(*number) && found.epoch >= highest;
+        highest = found.epoch;
+        follows
+    });
     in_order.map(|(found, _)| found.event()).collect()
+}
+
+/// The epoch of an event, without its text.
+#[derive(Debug, Deserialize)]
+pub(super) struct EpochDocument {
+    #[serde(default)]
+    pub(super) epoch: i64,
+}
+
+/// What finds the event before that number.
+pub(super) fn event_before(run_id: &str, number: u64) -> Option<Document> {
+    let sequence = i64::try_from(number.checked_sub(1)?).ok()?;
+    Some(key_of(run_id, sequence))
+}
+
+fn key_of(run_id: &str, sequence: i64) -> Document {
+    doc! { "_id": { "run": run_id, "sequence": sequence } }
 }
 
 impl EventDocument {
@@ -69,13 +92,26 @@ impl EventDocument {
 
     /// What finds this one, or another one under its key.
     pub(super) fn key(&self) -> Document {
-        doc! { "_id": { "run": &self.id.run, "sequence": self.id.sequence } }
+        key_of(&self.id.run, self.id.sequence)
+    }
+
+    /// What finds one of an earlier claim under its key.
+    pub(super) fn key_of_earlier(&self) -> Document {
+        let mut earlier = self.key();
+        earlier.insert("epoch", doc! { "$lt": self.epoch });
+        earlier
+    }
+
+    /// What finds the events of its run from this one to `last`.
+    pub(super) fn range_to(&self, last: &Self) -> Document {
+        let id = |document: &Self| doc! { "run": &document.id.run, "sequence": document.id.sequence };
+        doc! { "_id": { "$gte": id(self), "$lte": id(last) } }
     }
 
     /// What finds the event before this one.
     pub(super) fn predecessor(&self) -> Option<Document> {
         let sequence = self.id.sequence.checked_sub(1).filter(|sequence| *sequence >= 0)?;
-        Some(doc! { "_id": { "run": &self.id.run, "sequence": sequence } })
+        Some(key_of(&self.id.run, sequence))
     }
 
     /// Run of the event.
@@ -162,20 +198,32 @@ impl From<RecordDocument> for RunRecord {
 mod tests {
     use super::*;
 
+    fn document(number: u32, epoch: u64) -> EventDocument {
+        let event = Event::NestedStarted { index: 0, number, name: "add".into() };
+        EventDocument::new("run_1", Epoch(epoch), number.into(), &event).unwrap()
+    }
+
+    fn numbers(found: &[EventDocument], from: u64, before: i64) -> Vec<u32> {
+        let events = consecutive(found, from, before).unwrap().into_iter();
+        let number = |event| match event {
+            Event::NestedStarted { number, .. } => number,
+            other => panic!("{other:?}"),
+        };
+        events.map(number).collect()
+    }
+
     #[test]
     fn what_lies_behind_a_gap_is_left_until_it_is_filled() {
-        let found = [1, 2, 4, 5].map(|number| {
-            let event = Event::NestedStarted { index: 0, number, name: "add".into() };
-            EventDocument::new("run_1", Epoch(1), number.into(), &event).unwrap()
-        });
-        let numbers = |from| {
-            let events = consecutive(&found, from).unwrap();
-            events.into_iter().map(|event| match event {
-                Event::NestedStarted { number, .. } => number,
-                other => panic!("{other:?}"),
-            })
-        };
-        assert_eq!(numbers(1).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(numbers(0).count(), 0);
+        let found = [1, 2, 4, 5].map(|number| document(number, 1));
+        assert_eq!(numbers(&found, 1, 0), [1, 2]);
+        assert!(numbers(&found, 0, 0).is_empty());
+    }
+
+    #[test]
+    fn what_a_replaced_worker_wrote_behind_a_later_claim_is_not_read() {
+        let found = [(1, 1), (2, 3), (3, 2), (4, 3)].map(|(number, epoch)| document(number, epoch));
+        assert_eq!(numbers(&found, 1, 0), [1, 2]);
+        assert!(numbers(&found[2..], 3, 3).is_empty(), "the event before is of a later claim");
+        assert_eq!(numbers(&found[1..], 2, 3), [2]);
     }
 }

@@ -5,12 +5,13 @@
 //! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be
 //! made before the first write, by one replica or by ten, and no replica can write where nothing is unique
 //! yet. The other indexes, of when runs ended and of their jobs, only find: they are made when they are first
-//! needed (`retention.rs`).
+//! needed (`indexes.rs`).
 
 mod conversation_retention;
 mod conversations;
 mod documents;
 mod error;
+mod indexes;
 mod lease;
 mod probe;
 mod retention;

@@ -1,6 +1,6 @@
 //! Removing runs that have ended: those that have a record, unless that says that they are under way or wait
-//! ([`agent_core::ports::retention`]). The way goes along an index of when runs ended. It is made here before
-//! it is first needed, as are the one that finds the run of a job and the one of what ended first and last.
+//! ([`agent_core::ports::retention`]). The way goes along an index of when runs ended. Indexes are made here,
+//! before they are first needed.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,16 +12,13 @@ use agent_core::ports::{
 use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, Document, doc};
-use mongodb::{Collection, Database, IndexModel};
-use tokio::sync::OnceCell;
+use mongodb::{Collection, Database};
 
 use super::documents::events_of;
 use super::error::{QueryError, answer};
+use super::indexes::{ENDED_AT, OrderIndexes};
 use super::lease::store_time;
 use super::time_pages;
-
-/// The field of a record that says when its run ended.
-const ENDED_AT: &str = "finished_at";
 
 /// The outcomes of runs that have ended, as records have them.
 const ENDED: [&str; 2] = ["ended", "failed"];
@@ -37,28 +34,9 @@ pub(super) struct MongoRetention {
     database: Database,
     records: Collection<Document>,
     events: Collection<Document>,
-    indexes: Indexes,
-    /// The index of what ended first and last. No request waits for it: an older release had none, so that it
-    /// may be made over many records.
-    by_outcome: OnceCell<()>,
+    indexes: OrderIndexes,
     /// What their tools were answered over HTTP, which another store keeps.
     recordings: Option<Arc<dyn HttpRecordings>>,
-}
-
-/// The indexes of records beside that of their ids. Clones make them once.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Indexes(Arc<OnceCell<()>>);
-
-impl Indexes {
-    /// Makes them if they are not there. Several processes may at once, and writes go on meanwhile.
-    pub(super) async fn ensure<T: Send + Sync>(&self, records: &Collection<T>) -> Result<(), QueryError> {
-        let made = self.0.get_or_try_init(|| async {
-            let indexes = [doc! { "finished_at": 1 }, doc! { "job_id": 1 }]
-                .map(|keys| IndexModel::builder().keys(keys).build());
-            answer(records.create_indexes(indexes).into_future()).await.map(drop)
-        });
-        made.await.map(drop)
-    }
 }
 
 impl MongoRetention {
@@ -67,19 +45,9 @@ impl MongoRetention {
             database: database.clone(),
             records: database.collection("run_records"),
             events: database.collection("run_events"),
-            indexes: Indexes::default(),
-            by_outcome: OnceCell::new(),
+            indexes: OrderIndexes::default(),
             recordings,
         }
-    }
-
-    async fn ensure_by_outcome(&self) -> Result<(), QueryError> {
-        let made = self.by_outcome.get_or_try_init(|| async {
-            let keys = doc! { "outcome": 1, "finished_at": 1 };
-            let index = IndexModel::builder().keys(keys).build();
-            answer(self.records.create_index(index).into_future()).await.map(drop)
-        });
-        made.await.map(drop)
     }
 
     /// The filter of records of runs that have ended. Those of runs that wait are passed over by the index,
@@ -125,7 +93,7 @@ impl Retention for MongoRetention {
     }
 
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
-        self.ensure_by_outcome().await?;
+        self.indexes.ensure(&self.records).await?;
         let newest = self.records.find(Self::ended()).sort(doc! { "finished_at": -1 });
         let nth = newest.skip(count.saturating_sub(1)).limit(1).projection(doc! { "finished_at": 1 });
         let found: Vec<Document> = answer(async { nth.await?.try_collect().await }).await?;
@@ -184,7 +152,7 @@ impl Retention for MongoRetention {
     }
 
     async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
-        self.ensure_by_outcome().await?;
+        self.indexes.ensure(&self.records).await?;
         let found = self.find(Self::ended(), doc! { "finished_at": 1 }, 1).await?;
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
     }

@@ -9,10 +9,12 @@ use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, doc};
 use mongodb::{Collection, Database};
 
-use super::documents::{EventDocument, RecordDocument, consecutive, events_of};
+use super::documents::{
+    EpochDocument, EventDocument, RecordDocument, consecutive, event_before, events_of,
+};
 use super::error::{answer, store_error};
+use super::indexes::Indexes;
 use super::lease::is_taken;
-use super::retention::Indexes;
 use super::writer::{Append, Appended, BOUNDS, MongoWriter};
 use crate::Writer;
 use crate::group_commit::{Submitter, WriterEnded, channel};
@@ -40,6 +42,24 @@ pub(super) fn open(database: &Database) -> (Arc<dyn RunStore>, Writer) {
     (Arc::new(runs), Writer::new(writing))
 }
 
+impl MongoRuns {
+    /// The events of a run that were found from a number on, as far as they follow the one before. That is
+    /// asked for when something was found, so that whoever polls for the next event asks once; its place is
+    /// never given to another one, so it may be read last.
+    async fn visible(&self, run_id: &str, from: u64, found: &[EventDocument]) -> JournalResult<Vec<Event>> {
+        let before = match event_before(run_id, from) {
+            Some(before) if !found.is_empty() => {
+                let epochs = self.events.clone_with_type::<EpochDocument>();
+                let epoch = epochs.find_one(before).projection(doc! { "epoch": 1 });
+                let Some(before) = answer(epoch.into_future()).await? else { return Ok(vec![]) };
+                before.epoch
+            }
+            _ => 0,
+        };
+        consecutive(found, from, before)
+    }
+}
+
 #[boxed_async]
 impl Journal for MongoRuns {
     async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
@@ -58,7 +78,7 @@ impl Journal for MongoRuns {
             let found = self.events.find(events_of(run_id, from)).sort(doc! { "_id": 1 }).await?;
             found.try_collect::<Vec<_>>().await
         };
-        consecutive(&answer(reading).await?, from)
+        self.visible(run_id, from, &answer(reading).await?).await
     }
 
     async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
@@ -70,7 +90,7 @@ impl Journal for MongoRuns {
             let found = self.events.find(events_of(run_id, from)).sort(doc! { "_id": 1 });
             found.limit(i64::from(most)).await?.try_collect::<Vec<_>>().await
         };
-        consecutive(&answer(reading).await?, from)
+        self.visible(run_id, from, &answer(reading).await?).await
     }
 }
 
@@ -117,6 +137,8 @@ impl RunStore for MongoRuns {
         if let Some((end, id)) = wanted.after {
             let end = DateTime::from_system_time(end);
             let earlier = doc! { "finished_at": { "$lt": end } };
+            // For the index, which is walked in order: of the alternatives the server makes no bounds.
+            matching.insert("finished_at", doc! { "$lte": end });
             matching.insert("$or", [earlier, doc! { "finished_at": end, "_id": { "$lt": id } }]);
         }
         let reading = async {

@@ -9,11 +9,15 @@ pub(super) fn order(time: &str) -> Document {
     doc! { time: 1, "_id": 1 }
 }
 
-/// Narrows a filter to what stands after a cursor. One that is none narrows nothing.
+/// Narrows a filter to what stands after a cursor. One that is none narrows nothing. The time is bounded
+/// beside the alternatives, of which the server makes no bounds of an index that it walks in order.
 pub(super) fn go_on(filter: &mut Document, time: &str, cursor: Option<&str>) {
     if let Some((at, id)) = cursor.and_then(|cursor| cursor.split_once(':')) {
         let at = DateTime::from_millis(at.parse().unwrap_or(i64::MIN));
         let after = vec![doc! { time: { "$gt": at } }, doc! { time: at, "_id": { "$gt": id } }];
+        let mut bounds = filter.get_document(time).cloned().unwrap_or_default();
+        bounds.insert("$gte", at);
+        filter.insert(time, bounds);
         filter.insert("$or", after);
     }
 }
@@ -36,11 +40,12 @@ mod tests {
         assert_eq!(next(&page, "ended", 3), None);
         let cursor = next(&page, "ended", 2).unwrap();
         assert_eq!(cursor, "1000:a:2");
-        let mut filter = doc! {};
+        let end = DateTime::from_millis(2_000);
+        let mut filter = doc! { "ended": { "$lt": end } };
         go_on(&mut filter, "ended", None);
-        assert_eq!(filter, doc! {});
+        assert_eq!(filter, doc! { "ended": { "$lt": end } });
         go_on(&mut filter, "ended", Some(&cursor));
         let behind = [doc! { "ended": { "$gt": at } }, doc! { "ended": at, "_id": { "$gt": "a:2" } }];
-        assert_eq!(filter, doc! { "$or": behind.to_vec() });
+        assert_eq!(filter, doc! { "ended": { "$lt": end, "$gte": at }, "$or": behind.to_vec() });
     }
 }

@@ -3,10 +3,13 @@
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
+use std::iter;
 
 use agent_core::ports::JournalError;
-use futures::future::join_all;
+use futures::TryStreamExt as _;
+use futures::future::{join, join_all};
 use mongodb::Collection;
+use mongodb::bson::doc;
 use mongodb::error::{ErrorKind, InsertManyError};
 
 use super::documents::EventDocument;
@@ -21,8 +24,7 @@ const MOST_REMEMBERED: usize = 10_000;
 /// Code of a document whose key is taken.
 const DUPLICATE_KEY: i32 = 11_000;
 
-/// Consecutive events of a run. The first one decides about all of them: journals have no gaps, because none
-/// is written whose predecessor is missing, so where its number was free the others' are.
+/// Consecutive events of a run.
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) first: EventDocument,
@@ -69,22 +71,14 @@ impl MongoWriter {
 
     /// Writes appends of different runs and says of each, in their order, what became of it.
     async fn write(&self, appends: &[Append]) -> Vec<Appended> {
-        let firsts: Vec<_> = appends.iter().map(|append| &append.first).collect();
-        let mut outcomes = join_all(firsts.iter().map(|first| self.check_predecessor(first))).await;
-        self.insert(&firsts, &mut outcomes).await;
-        // Also of appends that are repeated: what was broken off between the two may lack the rest. Those of
-        // all appends together, because each write takes its time whether it is of one event or of a hundred.
-        let good =
-            appends.iter().enumerate().filter(|(index, _)| outcomes.get(*index).is_some_and(Result::is_ok));
-        let rest: Vec<_> =
-            good.flat_map(|(index, append)| append.rest.iter().map(move |event| (index, event))).collect();
-        let mut written = vec![Ok(()); rest.len()];
-        self.insert(&rest.iter().map(|(_, event)| *event).collect::<Vec<_>>(), &mut written).await;
-        for ((index, _), outcome) in rest.into_iter().zip(written) {
-            if let (Err(error), Some(place)) = (outcome, outcomes.get_mut(index)) {
-                *place = Err(error);
-            }
-        }
+        let checks = appends.iter().map(|append| self.check_predecessor(&append.first));
+        let mut outcomes = join_all(checks).await;
+        let good = appends.iter().zip(outcomes.iter_mut()).filter(|(_, outcome)| outcome.is_ok());
+        let (singles, several): (Vec<_>, Vec<_>) = good.partition(|(append, _)| append.rest.is_empty());
+        let several = several.into_iter().map(|(append, outcome)| async move {
+            *outcome = self.insert_in_order(append).await;
+        });
+        join(self.insert_singles(singles), join_all(several)).await;
         for (append, outcome) in appends.iter().zip(&outcomes) {
             if outcome.is_ok() {
                 self.note(append);
@@ -127,11 +121,11 @@ impl MongoWriter {
         self.written.lock().get(document.run()) == Some(&document.position())
     }
 
-    /// Inserts those whose outcome is good so far, and says what became of them.
-    async fn insert(&self, documents: &[&EventDocument], outcomes: &mut [Appended]) {
-        let good = documents.iter().zip(outcomes.iter_mut()).filter(|(_, outcome)| outcome.is_ok());
+    /// Inserts the events of appends of one each, all together: each write takes its time whether it is of
+    /// one event or of a hundred.
+    async fn insert_singles(&self, singles: Vec<(&Append, &mut Appended)>) {
         let (documents, slots): (Vec<_>, Vec<_>) =
-            good.map(|(document, outcome)| (*document, outcome)).unzip();
+            singles.into_iter().map(|(append, slot)| (&append.first, slot)).unzip();
         if documents.is_empty() {
             return;
         }
@@ -150,6 +144,46 @@ impl MongoWriter {
         }
     }
 
+    /// Inserts the events of one append with one command, in their order: the server writes none whose
+    /// predecessor it did not write. So an append that arrives late ends where a later claim has begun, and
+    /// this process cannot die in the middle of it. Events that an earlier try has stored are passed over.
+    async fn insert_in_order(&self, append: &Append) -> Appended {
+        let documents: Vec<_> = iter::once(&append.first).chain(&append.rest).collect();
+        let mut left = documents.as_slice();
+        while !left.is_empty() {
+            let inserted = answer(self.events.insert_many(left.iter().copied()).into_future()).await;
+            let Err(error) = inserted else { return Ok(()) };
+            let first = partial(&error).and_then(|refused| refused.write_errors.as_ref()?.first());
+            let Some((index, code)) = first.map(|first| (first.index, first.code)) else {
+                return Err(error.into());
+            };
+            if code != DUPLICATE_KEY {
+                return Err(store_error(refusal(code)));
+            }
+            let Some(refused @ [taken, ..]) = left.get(index..) else { return Err(error.into()) };
+            let own = match self.count_stored(refused).await? {
+                0 => {
+                    self.compare(taken).await?;
+                    1
+                }
+                own => own,
+            };
+            left = refused.get(own..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// How many of these consecutive events, counted from the first, stand in the journal.
+    async fn count_stored(&self, documents: &[&EventDocument]) -> Result<usize, JournalError> {
+        let [first, .., last] = documents else { return Ok(0) };
+        let reading = async {
+            let found = self.events.find(first.range_to(last)).sort(doc! { "_id": 1 }).await?;
+            found.try_collect::<Vec<_>>().await
+        };
+        let found = answer(reading).await?;
+        Ok(found.iter().zip(documents).take_while(|(found, document)| found == *document).count())
+    }
+
     /// After a write that failed in part: who was refused, and why.
     async fn sort_out(&self, documents: &[&EventDocument], refused: &InsertManyError) -> Vec<Appended> {
         let refused = refused.write_errors.iter().flatten();
@@ -164,13 +198,33 @@ impl MongoWriter {
     }
 
     /// A process that did not hear the answer appends again: what stands under the key is then its own event.
-    /// An equal one of another claim is a conflict, or two workers could begin one run.
+    /// An equal one of another claim is a conflict, or two workers could begin one run. An event that nobody
+    /// reads, because it stands behind one of a later claim (`documents.rs`), gives its place to this one.
     async fn compare(&self, document: &EventDocument) -> Appended {
-        let there = answer(self.events.find_one(document.key()).into_future()).await?;
-        match there {
+        match answer(self.events.find_one(document.key()).into_future()).await? {
             Some(there) if there == *document => Ok(()),
             Some(there) if there.is_later_than(document) => Err(document.fenced()),
+            Some(there) if document.is_later_than(&there) => self.replace_left_over(&there, document).await,
             Some(_) | None => Err(document.conflict()),
+        }
+    }
+
+    /// Puts a document in the place of one of an earlier claim, if the event before that is of a later claim
+    /// than it: a worker that was replaced wrote it too late. Only an earlier claim's is replaced, whoever
+    /// else writes there meanwhile.
+    async fn replace_left_over(&self, there: &EventDocument, document: &EventDocument) -> Appended {
+        let Some(predecessor) = document.predecessor() else { return Err(document.conflict()) };
+        let last = answer(self.events.find_one(predecessor).into_future()).await?;
+        let Some(last) = last.filter(|last| last.is_later_than(there)) else {
+            return Err(document.conflict());
+        };
+        if last.is_later_than(document) {
+            return Err(document.fenced());
+        }
+        let replaced = self.events.replace_one(document.key_of_earlier(), document);
+        match answer(replaced.into_future()).await?.matched_count {
+            0 => Err(document.conflict()),
+            _ => Ok(()),
         }
     }
 }

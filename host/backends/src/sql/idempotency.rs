@@ -67,9 +67,11 @@ const TRIM: &str = "\
 const USE: &str =
     "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM idempotency_keys WHERE caller = $1";
 
-/// `$1` most rows.
+/// `$1` most rows. The condition stands outside again: PostgreSQL asks it anew of a row for which it has
+/// waited, and which somebody may have claimed meanwhile.
 const EXPIRE: &str = "DELETE FROM idempotency_keys WHERE (caller, key) IN (SELECT caller, key FROM idempotency_keys \
-    WHERE expires_at <= (SELECT ms FROM clock) ORDER BY expires_at LIMIT $1)";
+    WHERE expires_at <= (SELECT ms FROM clock) ORDER BY expires_at LIMIT $1) \
+    AND expires_at <= (SELECT ms FROM clock)";
 
 /// Most expired keys that are deleted with one answer: more than one answer adds.
 const MOST_EXPIRED: i64 = 16;
@@ -181,4 +183,19 @@ impl IdempotencyStore for SqlIdempotency {
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
 fn failed(error: sqlx::Error) -> IdempotencyError {
     IdempotencyError(describe(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::row_locks::changed_behind;
+
+    #[tokio::test]
+    async fn a_key_that_is_claimed_while_expired_ones_are_deleted_stays() {
+        let expired = "INSERT INTO idempotency_keys \
+            (caller, key, request, claim, owner, leased_until, expires_at) \
+            VALUES ('c', 'again', 'r', 'o', '', 0, 1), ('c', 'old', 'r', 'o', '', 0, 2)";
+        let claimed = "UPDATE idempotency_keys SET expires_at = 9000000000000 WHERE key = 'again'";
+        assert_eq!(changed_behind(expired, claimed, &EXPIRE.replace("$1", "16")).await, 1);
+    }
 }

@@ -20,6 +20,8 @@ mod postgres_address;
 mod probe;
 mod queue;
 mod retention;
+#[cfg(test)]
+mod row_locks;
 mod runs;
 mod server_check;
 mod server_settings;

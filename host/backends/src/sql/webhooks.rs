@@ -92,9 +92,11 @@ const REARM: &str = "UPDATE webhooks SET state = 'waiting', tries = 0, owner = N
     due_at = (SELECT ms FROM clock), created_at = CASE WHEN $2 > (SELECT ms FROM clock) THEN $2 \
         ELSE (SELECT ms FROM clock) END WHERE job_id = $1";
 
-/// `$1` ms. What is still to be delivered stays.
+/// `$1` ms. What is still to be delivered stays, also what is to be delivered again since PostgreSQL began to
+/// wait for its row: so the condition stands outside as well.
 const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \
-    WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT 16)";
+    WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT 16) \
+    AND created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL";
 
 /// Keeps webhooks in the database.
 pub struct SqlWebhooks {
@@ -224,6 +226,7 @@ mod tests {
     use test_servers::Postgres;
 
     use super::*;
+    use crate::sql::row_locks::changed_behind;
     use crate::sql::sqlite_plans::SqlitePlans;
 
     /// Many users whose webhooks are not due, one with more due ones than are looked at first, and another.
@@ -259,5 +262,13 @@ mod tests {
         let claimed = sqlx::query_scalar("SELECT job_id FROM webhooks WHERE owner = 'o' ORDER BY job_id");
         let claimed: Vec<String> = claimed.fetch_all(&mut connection).await.unwrap();
         assert_eq!(claimed, ["m1", "m2", "m3", "m4", "z"]);
+    }
+
+    #[tokio::test]
+    async fn a_webhook_that_is_to_be_sent_again_while_old_ones_are_deleted_stays() {
+        let old = "INSERT INTO webhooks (job_id, user_id, url, state, due_at, created_at) \
+            VALUES ('again', 'u', '', 'failed', NULL, 1), ('old', 'u', '', 'failed', NULL, 2)";
+        let replay = REPLAY.replace("$1", "'again'");
+        assert_eq!(changed_behind(old, &replay, &EXPIRE.replace("$1", "60000")).await, 1);
     }
 }

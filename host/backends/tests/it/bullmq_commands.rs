@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::queue::QUEUE;
 use agent_core::ports::{AttemptEnd, ChangedJobs, Claim, JobQueue as _, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, JobData, JobStatus, ParkedRun};
+use agent_core::words::{CancelOutcome, JobData, JobStatus, ParkedRun, RetryOutcome};
 use backends::bullmq::BullQueue;
 use futures::future::join_all;
 use redis::aio::MultiplexedConnection;
@@ -284,6 +284,36 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     queue.settle(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
     queue.settle(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
     assert_eq!(length(&mut redis, "wait").await, 2);
+}
+
+#[tokio::test]
+async fn a_retry_that_is_sent_twice_is_made_once_and_told_as_made() {
+    let (server, mut proxy, queue) = start_behind_a_proxy().await;
+    let redis = connect(&server).await;
+    let failed = AttemptEnd::Failed { error: "no".into(), retry: false };
+    let fail = async || {
+        let id = queue.add(&data("q")).await.unwrap();
+        queue.settle(&claim(&queue).await, &failed).await.unwrap();
+        id
+    };
+    // The first one loads the script.
+    let first = fail().await;
+    assert_eq!(queue.retry(&first).await, Ok(RetryOutcome::Done));
+    assert_eq!(queue.retry(&first).await, Ok(RetryOutcome::NotFailed));
+    assert_eq!(queue.cancel(&first).await, Ok(CancelOutcome::Done));
+    let id = fail().await;
+    proxy.stall_answers();
+    let retrying = Task::begin({
+        let (queue, id) = (queue.clone(), id.clone());
+        async move { queue.retry(&id).await }
+    });
+    eventually("Redis to have put it back", async || {
+        (length(&mut redis.clone(), "wait").await == 1).then_some(())
+    })
+    .await;
+    proxy.reset().await;
+    assert_eq!(retrying.ended().await, Ok(RetryOutcome::Done));
+    assert_eq!((length(&mut redis.clone(), "wait").await, status(&queue, &id).await), (1, JobStatus::Waiting));
 }
 
 /// By the owner of a job that waits, and by the worker of one that is active.

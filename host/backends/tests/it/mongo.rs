@@ -8,6 +8,8 @@ use agent_core::testing::{asks_for, says};
 use agent_core::words::{Event, RunRecord};
 use backends::mongo::MongoStore;
 use futures::future::join_all;
+use mongodb::Client;
+use mongodb::bson::{Document, doc};
 use serde_json::{Value, json};
 use test_servers::{Mongo, Proxy, Task, eventually};
 
@@ -149,6 +151,34 @@ async fn one_conflict_among_many_appends_fails_alone() {
     for id in ids.iter().filter(|id| *id != "run_50") {
         assert_eq!(runs.read(id, 0).await.unwrap().len(), 1, "{id}");
     }
+}
+
+/// An earlier release wrote the first event of an append before the others, with two commands.
+#[tokio::test]
+async fn an_event_that_a_replaced_worker_wrote_behind_a_later_claim_is_not_read_and_gives_way() {
+    let server = Mongo::start().await;
+    let replica = Replica::open(&server.url()).await;
+    let runs = &replica.runs;
+    runs.append("run_1", Epoch(1), 0, &[reply("first")]).await.unwrap();
+    runs.append("run_1", Epoch(2), 1, &[reply("taken up")]).await.unwrap();
+    let client = Client::with_uri_str(server.url()).await.unwrap();
+    let documents = client.database("agent_host").collection::<Document>("run_events");
+    let mut late = documents.find_one(doc! { "epoch": 1_i64 }).await.unwrap().unwrap();
+    for sequence in [2_i64, 3] {
+        late.insert("_id", doc! { "run": "run_1", "sequence": sequence });
+        documents.insert_one(&late).await.unwrap();
+    }
+    let seen = [reply("first"), reply("taken up")];
+    for from in 0..=2 {
+        assert_eq!(runs.read("run_1", from as u64).await.unwrap(), seen[from..], "{from}");
+        assert_eq!(runs.read_page("run_1", from as u64, 10).await.unwrap(), seen[from..], "{from}");
+    }
+    let next = [reply("third"), reply("fourth"), reply("fifth")];
+    runs.append("run_1", Epoch(2), 2, &next).await.unwrap();
+    assert_eq!(runs.append("run_1", Epoch(2), 2, &next).await, Ok(()), "its own again");
+    assert_eq!(runs.read("run_1", 0).await.unwrap(), [&seen[..], &next[..]].concat());
+    let fenced = JournalError::Fenced { run_id: "run_1".into() };
+    assert_eq!(runs.append("run_1", Epoch(1), 4, &[reply("later")]).await, Err(fenced));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    AttemptEnd, ChangedJobs, EarlierClaims, Epoch, JobQueue, Journal as _, QueueError, Renewal,
+    AttemptEnd, ChangedJobs, EarlierClaims, Epoch, JobQueue, Journal as _, JournalError, QueueError, Renewal,
 };
 use agent_core::words::{CancelOutcome, Event, JobData, JobStatus, OpenKinds};
 use backends::sql::{SqlPool, SqlQueue};
@@ -92,6 +92,27 @@ async fn add_and_claim(database: &Database) {
     let taken = join_all(takers.into_iter().map(Task::ended)).await.concat();
     assert_eq!(taken.len(), added.len(), "a job was taken twice");
     assert_eq!(taken.into_iter().collect::<HashSet<_>>(), added);
+}
+
+/// A failover to a replica that is behind, or a restore, while the worker of the claim still writes.
+#[tokio::test]
+async fn a_claim_after_one_that_the_database_has_forgotten_has_a_higher_epoch() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let (queue, _adding) = open_queue_of(&database).await;
+        let (runs, _writing) = open_runs_of(&database).await;
+        queue.add(&job("q")).await.unwrap();
+        let first = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+        runs.append(&first.run_id, first.epoch, 0, &[Event::Cancelled]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let forget = "UPDATE jobs SET claims = 0, status = 'waiting', worker = NULL, token = NULL, \
+            due_at = due_at - 60000";
+        database.execute(forget).await;
+        let second = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
+        assert!(second.epoch > first.epoch, "{:?} behind {:?}", second.epoch, first.epoch);
+        runs.append(&second.run_id, second.epoch, 1, &[Event::Cancelled]).await.unwrap();
+        let late = runs.append(&first.run_id, first.epoch, 2, &[Event::Cancelled]).await;
+        assert_eq!(late, Err(JournalError::Fenced { run_id: first.run_id }));
+    }
 }
 
 #[tokio::test]

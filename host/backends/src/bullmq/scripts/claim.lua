@@ -1,6 +1,7 @@
 -- Claims the next job with BullMQ's own script (`move_to_active`) and numbers the claim. Before that, whoever is elected
 -- puts jobs back whose lease has expired (`reclaim_stalled`): of many active jobs a part, and the next one sooner, so that all
--- have been looked at in the time that nobody else is elected for.
+-- have been looked at in the time that nobody else is elected for. First of all, jobs whose wait has expired are made the next
+-- to be claimed, with BullMQ's own script (`promote`), as `resume.lua` does: BullMQ's claim would put them behind all that wait.
 --
 -- KEYS     those of BullMQ's script: wait, active, prioritized, events, stalled, limiter, delayed, paused, meta, pc, marker;
 --          the election
@@ -14,9 +15,19 @@
 -- higher than the last number and one: a server that was restarted may have forgotten a claim, whose worker goes on for a moment,
 -- and the next one has to have another number.
 local wait, active, prioritized, events, stalled = unpack(KEYS, 1, 5)
-local delayed, meta, marker, election = KEYS[7], KEYS[9], KEYS[11], KEYS[12]
+local delayed, paused, meta, counter, marker, election = unpack(KEYS, 7, 12)
 local prefix, token, lease, own, claims, parked, stands, elected_for, most = ARGV[1], unpack(ARGV, 4)
 local note, unchecked = own .. 'claim:' .. token, own .. 'unchecked'
+
+-- The one that expired first comes last: it is claimed first.
+local due = redis.call('ZRANGEBYSCORE', delayed, 0, (ARGV[2] + 1) * 0x1000 - 1, 'LIMIT', 0, 1000)
+for i = #due, 1, -1 do
+  local id = due[i]
+  if (redis.call('HGET', prefix .. id, parked) or '') ~= '' then
+    promote({delayed, wait, paused, meta, prioritized, active, counter, events, marker}, {prefix, id})
+    if redis.call('LINDEX', wait, 0) == id then redis.call('LMOVE', wait, wait, 'LEFT', 'RIGHT') end
+  end
+end
 
 local reclaimed = 0
 if stands == '1' and redis.call('SET', election, '1', 'NX', 'PX', elected_for) then

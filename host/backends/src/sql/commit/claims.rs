@@ -11,6 +11,19 @@ use serde::Deserialize;
 
 use crate::sql::from_row::from_row;
 
+/// The number of the claim that is made, in a statement that changes a job: the database's time in
+/// milliseconds, or one more than the last number where that is higher. A restore or a failover to a replica
+/// that is behind may have forgotten a claim whose worker still writes: by the time the next number is
+/// another one. The first claim of a job has an even number and each later one an odd number, because a
+/// statement answers with what it has written.
+macro_rules! number_of_claim {
+    () => {
+        "CASE WHEN claims = 0 THEN ((SELECT ms FROM clock) + 1) / 2 * 2 \
+              ELSE CASE WHEN claims >= (SELECT ms FROM clock) THEN claims + 1 ELSE (SELECT ms FROM clock) END | 1 END"
+    };
+}
+pub(crate) use number_of_claim;
+
 /// What the lane calls the answer that is a job which was claimed: the token of the claim, and the job as
 /// JSON.
 pub(super) const CLAIMED: i64 = 3;
@@ -80,9 +93,10 @@ pub(super) fn claim_next() -> String {
     format!(
         "UPDATE jobs SET status = 'active', started_at = (SELECT ms FROM clock), \
              due_at = (SELECT ms FROM clock) + lease, place = 1, worker = next_worker, token = next_token, \
-             claims = claims + 1 \
+             claims = {} \
          FROM next, claimant \
-         WHERE id = next_id AND number = next_number AND losses < {MOST_LOSSES} * CASE WHEN cancel_asked THEN 2 ELSE 1 END"
+         WHERE id = next_id AND number = next_number AND losses < {MOST_LOSSES} * CASE WHEN cancel_asked THEN 2 ELSE 1 END",
+        number_of_claim!()
     )
 }
 
@@ -101,6 +115,12 @@ pub(super) fn answer(json_object: &str) -> String {
 }
 
 impl ClaimRow {
+    /// Whether nobody had claimed the job before. Where a worker of an earlier release had, which counts
+    /// claims, the number is odd as well.
+    pub(crate) fn is_first(&self) -> bool {
+        self.claims % 2 == 0
+    }
+
     /// Nothing when it is not what [`answer`] made.
     pub(super) fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()

@@ -20,7 +20,7 @@ mod write;
 
 use std::sync::Arc;
 
-pub(super) use claims::{ClaimRow, NextClaim};
+pub(super) use claims::{ClaimRow, NextClaim, number_of_claim};
 pub(super) use jobs::{AttemptRow, NewJob, Renewal, new_run_id};
 pub(super) use runs::{AppendRow, Entry, RecordRow, StoredUnderKey};
 pub(super) use write::{CommitError, Lane};

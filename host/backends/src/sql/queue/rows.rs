@@ -96,7 +96,7 @@ pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Cl
         token,
         epoch: Epoch(row.claims.unsigned_abs()),
         earlier: EarlierClaims {
-            are_none: row.claims == 1,
+            are_none: row.is_first(),
             lost: u32::try_from(row.losses).unwrap_or(u32::MAX),
         },
         run_id: row.run_id,

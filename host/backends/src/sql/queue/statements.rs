@@ -9,6 +9,8 @@
 //! Waiting jobs, active ones and parked ones have an index each, so that neither those that are held nor
 //! those that wait for somebody nor those that have ended are read by whoever claims one.
 
+use crate::sql::commit::number_of_claim;
+
 /// The columns of a job.
 macro_rules! job_columns {
     () => {
@@ -119,8 +121,9 @@ macro_rules! claim {
             " THEN (SELECT ms FROM clock) END, \
              losses = losses + CASE WHEN status = 'active' THEN 1 ELSE 0 END, \
              started_at = (SELECT ms FROM clock), due_at = (SELECT ms FROM clock) + $3, \
-             place = 1, worker = $1, token = $2, claims = claims + 1 \
-             WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM expired UNION ALL SELECT id FROM ready LIMIT 1) \
+             place = 1, worker = $1, token = $2, claims = ",
+            number_of_claim!(),
+            " WHERE id = (SELECT id FROM stalled UNION ALL SELECT id FROM expired UNION ALL SELECT id FROM ready LIMIT 1) \
              RETURNING id, run_id, user_id, query, user_tier, user_role, status, attempts_made, created_at, \
                        traceparent, claims, losses, conversation_id, options, parent, \
                        CAST(CASE WHEN cancel_asked THEN 1 ELSE 0 END AS BIGINT) AS cancel_asked"

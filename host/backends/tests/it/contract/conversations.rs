@@ -41,6 +41,7 @@ macro_rules! test_all {
             a_list_has_the_newest_first_page_by_page,
             a_conversation_that_is_held_is_not_deleted,
             the_newest_responses_are_kept,
+            a_response_that_is_kept_again_is_as_old_as_before_and_stays_longer,
             retention_finds_what_nobody_holds,
         }
     };
@@ -277,6 +278,21 @@ pub(crate) async fn the_newest_responses_are_kept(bench: &Bench) {
     // What was deleted meanwhile is not written anew.
     bench.store.put(last, &[turn("resp_3", "hi")], "{}", None).await.unwrap();
     assert_eq!(bench.peer.read(last).await, Ok(None));
+}
+
+pub(crate) async fn a_response_that_is_kept_again_is_as_old_as_before_and_stays_longer(bench: &Bench) {
+    let (key, turns) = (|id| ConversationKey::response("u1", id), [turn("a", "hi")]);
+    let mut seen = vec![];
+    for (id, most) in [("resp_1", Some(2)), ("resp_2", Some(2)), ("resp_1", Some(2)), ("resp_1", None)] {
+        bench.store.put(key(id), &turns, "{}", most).await.unwrap();
+        seen.push(bench.peer.read(key("resp_1")).await.unwrap().unwrap());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(seen.iter().all(|kept| kept.created_at == seen[0].created_at), "{seen:?}");
+    assert!(seen[2].updated_at > seen[1].updated_at && seen[3].updated_at > seen[2].updated_at, "{seen:?}");
+    bench.store.put(key("resp_3"), &turns, "{}", Some(2)).await.unwrap();
+    assert_eq!(bench.peer.read(key("resp_2")).await, Ok(None));
+    assert!(bench.peer.read(key("resp_1")).await.unwrap().is_some());
 }
 
 pub(crate) async fn retention_finds_what_nobody_holds(bench: &Bench) {

@@ -93,6 +93,7 @@ macro_rules! test_all {
             whoever_waits_gets_a_job_that_another_process_resumes,
             a_parked_job_is_claimed_when_its_wait_expires,
             one_that_is_to_be_resumed_is_claimed_then_and_parked_until_then,
+            a_run_that_goes_on_is_claimed_before_what_nobody_has_begun,
             a_job_that_goes_on_with_a_run_is_parked_from_its_beginning,
             a_job_that_goes_on_is_not_parked_when_it_is_added_again,
             a_child_is_claimed_in_its_turn_and_names_its_parent,

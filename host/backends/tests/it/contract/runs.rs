@@ -38,6 +38,7 @@ macro_rules! test_all {
             an_append_of_many_is_kept_whole_or_not_at_all,
             an_append_of_more_than_one_statement_takes_is_kept_whole,
             an_append_that_is_there_in_part_is_not_taken_for_kept,
+            an_append_that_is_repeated_late_leaves_nothing_behind_a_later_claim,
             an_append_behind_a_hole_is_a_conflict,
             appends_of_a_run_that_wait_together_are_written_in_order_or_not_at_all,
             a_journal_is_read_from_any_number_on,
@@ -217,6 +218,19 @@ pub(crate) async fn an_append_that_is_there_in_part_is_not_taken_for_kept(bench:
     bench.store.append("run_2", Epoch(1), 0, &[events[0].clone(), Event::Cancelled]).await.unwrap();
     let other = bench.peer.append("run_2", Epoch(1), 0, &events[..2]).await.unwrap_err();
     assert!(matches!(other, JournalError::Conflict { .. }), "{other:?}");
+}
+
+/// A worker that froze in the middle of an append wakes when another one has taken the run up.
+pub(crate) async fn an_append_that_is_repeated_late_leaves_nothing_behind_a_later_claim(bench: &Bench) {
+    let (events, other) = (history("late"), Event::from(says("taken up")));
+    bench.store.append("run_1", Epoch(1), 0, &events[..1]).await.unwrap();
+    bench.peer.append("run_1", Epoch(2), 1, std::slice::from_ref(&other)).await.unwrap();
+    for store in [&bench.store, &bench.peer] {
+        assert!(store.append("run_1", Epoch(1), 0, &events).await.is_err());
+        assert_eq!(store.read("run_1", 0).await.unwrap(), [events[0].clone(), other.clone()]);
+    }
+    bench.peer.append("run_1", Epoch(2), 2, &events[1..]).await.unwrap();
+    assert_eq!(bench.store.read("run_1", 2).await.unwrap(), events[1..]);
 }
 
 pub(crate) async fn a_journal_is_read_from_any_number_on(bench: &Bench) {

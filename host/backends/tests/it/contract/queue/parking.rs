@@ -147,6 +147,21 @@ pub(crate) async fn one_that_is_to_be_resumed_is_claimed_then_and_parked_until_t
     assert!(began.elapsed() >= Duration::from_millis(990), "it was taken too early");
 }
 
+pub(crate) async fn a_run_that_goes_on_is_claimed_before_what_nobody_has_begun(bench: &Bench) {
+    let resumed = parked(bench, LONG).await;
+    let expired = parked(bench, Duration::from_millis(300)).await;
+    for _ in 0..3 {
+        add(bench, "not begun").await;
+    }
+    assert_eq!(bench.peer.resume(&resumed, Duration::ZERO).await, Ok(true));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut claimed = BTreeSet::new();
+    for queue in [&bench.queue, &bench.peer] {
+        claimed.insert(claim_next(&**queue, "worker").await.job_id);
+    }
+    assert_eq!(claimed, [resumed, expired].into());
+}
+
 pub(crate) async fn a_job_that_goes_on_with_a_run_is_parked_from_its_beginning(bench: &Bench) {
     let until = SystemTime::now() + LONG;
     for (number, ends) in [(1, true), (2, false)] {
