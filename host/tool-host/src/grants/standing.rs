@@ -4,7 +4,7 @@
 use tool_policy::signature::{self, Signed};
 use tool_policy::{Identity, Lookup, sha256};
 
-use super::policy_store::{PolicyFile, PolicyStore};
+use super::policy_store::{PolicyError, PolicyFile, PolicyStore};
 
 /// What a policy knows a component by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,11 @@ pub fn standing(
     component: &[u8],
     signature: Option<&[u8]>,
 ) -> Result<Standing, NotTrusted> {
-    let (Some(path), absence) = file.location() else { return Ok(Standing::Unmentioned) };
-    let store = PolicyStore::open(path, absence).map_err(|error| NotTrusted::Policy(error.to_string()))?;
+    let as_refusal = |error: PolicyError| NotTrusted::Policy(error.to_string());
+    let (Some(path), absence) = file.location().map_err(as_refusal)? else {
+        return Ok(Standing::Unmentioned);
+    };
+    let store = PolicyStore::open(path, absence).map_err(as_refusal)?;
     let policy = store.current();
     let mut trusted = policy.signers(name).peekable();
     let signer = match signature {
