@@ -56,7 +56,15 @@ async fn a_command_that_moved_names_the_program_that_has_it() {
 #[tokio::test]
 async fn a_command_that_looks_at_a_store_says_that_there_is_none_and_makes_none() {
     let folder = tempfile::tempdir().unwrap();
-    for command in [&["runs", "list"][..], &["jobs", "list"], &["waits", "list"], &["tools", "versions"]] {
+    for command in [
+        &["runs", "list"][..],
+        &["jobs", "list"],
+        &["waits", "list"],
+        &["tools", "versions"],
+        &["tools"],
+        &["tools", "call", "calculate", "{}"],
+        &["mcp"],
+    ] {
         let ended = Service::command(command).sqlite_in(folder.path()).run().await;
         assert_eq!(ended.code, Some(1), "{command:?}: {ended:?}");
         assert!(ended.stderr.contains("there is no file "), "{command:?}: {ended:?}");
