@@ -25,7 +25,7 @@ pub struct New<'a> {
 /// When the name is not allowed, the folder is there, or it cannot be written; nothing stays of a folder that
 /// was begun.
 pub fn create(parent: &Path, new: New<'_>) -> Result<PathBuf> {
-    name::check(new.name)?;
+    name::check(new.name, new.language)?;
     let folder = parent.join(new.name);
     // Not `create_dir_all`: a folder, file or link of that name is refused, whoever made it a moment ago.
     fs::create_dir(&folder).map_err(|error| match error.kind() {
