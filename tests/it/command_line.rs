@@ -54,9 +54,43 @@ async fn a_command_that_moved_names_the_program_that_has_it() {
 }
 
 #[tokio::test]
+async fn a_command_line_that_cannot_be_read_is_answered_in_json_where_that_is_asked_for() {
+    type Program = fn(&[&str]) -> acceptance::Builder;
+    for (program, line) in [
+        (Service::command as Program, &["tools", "--json", "--no-such"][..]),
+        (Service::command as Program, &["--json", "runs", "show"]),
+        (Service::author as Program, &["sign", "--json"]),
+        (Service::author as Program, &["bulid", "--json"]),
+    ] {
+        let ended = program(line).run().await;
+        let said: Value =
+            serde_json::from_str(&ended.stderr).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+        let text = said["error"].as_str().unwrap();
+        assert!(
+            !text.starts_with("error") && !text.contains('\u{1b}') && text.len() > 20,
+            "{line:?}: {text}"
+        );
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line:?}");
+        let without: Vec<_> = line.iter().copied().filter(|argument| *argument != "--json").collect();
+        let plain = program(&without).run().await;
+        assert!(plain.code == Some(2) && plain.stderr.starts_with("error: "), "{without:?}: {plain:?}");
+    }
+    let help = Service::command(&["tools", "--json", "--help"]).run().await;
+    assert!(help.code == Some(0) && help.stdout.contains("Usage: agent-host tools"), "{help:?}");
+}
+
+#[tokio::test]
 async fn a_command_that_looks_at_a_store_says_that_there_is_none_and_makes_none() {
     let folder = tempfile::tempdir().unwrap();
-    for command in [&["runs", "list"][..], &["jobs", "list"], &["waits", "list"], &["tools", "versions"]] {
+    for command in [
+        &["runs", "list"][..],
+        &["jobs", "list"],
+        &["waits", "list"],
+        &["tools", "versions"],
+        &["tools"],
+        &["tools", "call", "calculate", "{}"],
+        &["mcp"],
+    ] {
         let ended = Service::command(command).sqlite_in(folder.path()).run().await;
         assert_eq!(ended.code, Some(1), "{command:?}: {ended:?}");
         assert!(ended.stderr.contains("there is no file "), "{command:?}: {ended:?}");

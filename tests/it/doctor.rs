@@ -1,6 +1,6 @@
 //! `agent-host doctor`: what it finds, and what it says to do about it.
 
-use acceptance::{Builder, Ended, Model, Redis, SECRET, Service};
+use acceptance::{Builder, Component, Ended, Model, Redis, SECRET, Service};
 use serde_json::{Value, json};
 
 /// Examines what `change` makes of a Variant B without a model.
@@ -104,6 +104,19 @@ async fn a_redis_that_evicts_jobs_and_a_provider_behind_another_one_are_found() 
         redis.iter().any(|(state, text)| state == "failed" && text.contains("maxmemory-policy")),
         "{report:#}"
     );
+}
+
+#[tokio::test]
+async fn a_tool_that_may_keep_values_is_loaded_where_there_is_a_store_for_them() {
+    let notes = Component::granted("notes");
+    let (_, report) = examine(|builder| {
+        let builder = builder.granting([(&notes, "key-value = { scope = \"user\", bytes = 10000 }")]);
+        builder.env("LLM_API_KEY", "sk-1").env("LLM_BASE_URL", "http://127.0.0.1:1/v1")
+    })
+    .await;
+    let tools = found(&report, "tools");
+    assert!(tools.len() == 1 && tools[0].0 == "ok" && tools[0].1.contains("read_notes"), "{report:#}");
+    assert!(found(&report, "database")[0].1.contains("will be made"), "it made none: {report:#}");
 }
 
 #[tokio::test]

@@ -103,10 +103,13 @@ impl Swap<'_> {
             let refused = |error| anyhow::anyhow!("{}.wasm {error}", built.name);
             precompiler.compile(&built.bytes).map_err(refused)?;
         }
-        if let Some(key) = self.key {
-            sign::write(key, self.into, &built.name, &built.bytes)?;
-        }
-        let placed = tool_build::place(&built.bytes, &target)?;
+        let placed = match self.key {
+            Some(key) => {
+                let signature = sign::signature(key, &built.name, &built.bytes);
+                tool_build::place_signed(&built.bytes, &signature, &target)?
+            }
+            None => tool_build::place(&built.bytes, &target)?,
+        };
         Ok(if self.json {
             json_line(&as_json(&built, &target, placed))
         } else {

@@ -104,7 +104,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let Arguments { json, command } = Arguments::parse();
+    let Arguments { json, command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return program::refuse("agent-tool", &error),
+    };
     let exit = match command {
         // Alone in its process.
         Command::Child(child) => Ok(child.run()),

@@ -75,12 +75,7 @@ pub(crate) fn signature(key: &SigningKey, name: &str, component: &[u8]) -> Vec<u
 }
 
 /// Writes the signature of the component of that name into a folder.
-pub(crate) fn write(
-    key: &SigningKey,
-    folder: &Path,
-    name: &str,
-    component: &[u8],
-) -> anyhow::Result<PathBuf> {
+fn write(key: &SigningKey, folder: &Path, name: &str, component: &[u8]) -> anyhow::Result<PathBuf> {
     let signature = folder.join(format!("{name}.wasm.sig"));
     let content = self::signature(key, name, component);
     if fs::read(&signature).is_ok_and(|there| there == content) {

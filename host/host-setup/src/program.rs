@@ -69,6 +69,28 @@ pub fn exit_code(name: &str, json: bool, exit: anyhow::Result<Exit>) -> ExitCode
     }
 }
 
+/// The exit code of a command line that cannot be carried out.
+pub const USAGE: u8 = 2;
+
+/// Whether a program reads what is printed, when the command line cannot be read.
+pub fn asks_for_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
+}
+
+/// Answers a command line that cannot be read: with the help or the version if that is what it asks for, else
+/// with what is wrong with it.
+pub fn refuse(name: &str, error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && asks_for_json() {
+        let text = error.to_string();
+        let text = text.trim();
+        complain(name, true, &text.strip_prefix("error: ").unwrap_or(text));
+        return ExitCode::from(USAGE);
+    }
+    // silent-ok: whoever cannot be told has closed the output.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
 /// Says on the standard error what went wrong.
 #[expect(clippy::print_stderr, reason = "a command that fails says why")]
 pub fn complain(name: &str, json: bool, problem: &impl Display) {

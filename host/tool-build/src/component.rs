@@ -7,7 +7,7 @@ use std::time::Duration;
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-use crate::files::replace_file;
+use crate::files::{replace_both, replace_file};
 use crate::{Error, Result};
 
 /// What a tool exports, of whatever version.
@@ -179,6 +179,28 @@ pub fn place(component: &[u8], target: &Path) -> Result<Placed> {
     fs::create_dir_all(folder).map_err(|error| Error::file("making the folder", folder, &error))?;
     let written = replace_file(target, component);
     written.map_err(|error| Error::file("writing the component", target, &error))?;
+    Ok(Placed::New)
+}
+
+/// Puts a component in its place as [`place`] does, and its signature beside it, as `NAME.wasm.sig`.
+///
+/// # Errors
+/// When one of them cannot be written. What was there of both stays.
+pub fn place_signed(component: &[u8], signature: &[u8], target: &Path) -> Result<Placed> {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".sig");
+    let beside = target.with_file_name(name);
+    if fs::read(target).is_ok_and(|present| present == component) {
+        if !fs::read(&beside).is_ok_and(|present| present == signature) {
+            let written = replace_file(&beside, signature);
+            written.map_err(|error| Error::file("writing the signature", &beside, &error))?;
+        }
+        return Ok(Placed::Same);
+    }
+    let folder = target.parent().unwrap_or(Path::new(""));
+    fs::create_dir_all(folder).map_err(|error| Error::file("making the folder", folder, &error))?;
+    let written = replace_both((&beside, signature), (target, component));
+    written.map_err(|error| Error::file("writing the component and its signature", target, &error))?;
     Ok(Placed::New)
 }
 

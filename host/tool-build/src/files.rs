@@ -35,6 +35,31 @@ pub fn replace_file(target: &Path, content: &[u8]) -> io::Result<()> {
     renamed
 }
 
+/// Writes two files, in the places of what has their names. The first one has what it had again when the
+/// second one cannot be written; between the two renames somebody may see one of each.
+///
+/// # Errors
+/// When one of them cannot be written. What was there stays.
+pub(crate) fn replace_both(first: (&Path, &[u8]), second: (&Path, &[u8])) -> io::Result<()> {
+    // A link is not followed: what it leads to would be copied to where others may read it.
+    let is_file = fs::symlink_metadata(first.0).is_ok_and(|found| found.is_file());
+    let before = is_file.then(|| fs::read(first.0)).transpose()?;
+    // Written first: that is what fails, where there is no room for it.
+    let aside = write_aside(second.0, second.1, DEFAULT_MODE)?;
+    let renamed = replace_file(first.0, first.1).and_then(|()| {
+        fs::rename(&aside, second.0).inspect_err(|_error| {
+            let _ = match &before {
+                Some(content) => replace_file(first.0, content),
+                None => fs::remove_file(first.0),
+            };
+        })
+    });
+    if renamed.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    renamed
+}
+
 /// Makes a file that only its owner may read and write.
 ///
 /// # Errors
@@ -150,6 +175,29 @@ mod tests {
         fs::create_dir(folder.join("adder.wasm")).unwrap();
         replace_file(&folder.join("adder.wasm"), b"a component").unwrap_err();
         assert_eq!(names(folder), ["adder.wasm"]);
+    }
+
+    #[test]
+    fn of_two_files_that_belong_together_both_are_written_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (signature, component) = (folder.join("adder.wasm.sig"), folder.join("adder.wasm"));
+        let replace = |content: &[u8]| replace_both((&signature, content), (&component, content));
+        replace(b"one").unwrap();
+        replace(b"two").unwrap();
+        assert_eq!(
+            (fs::read(&signature).unwrap(), fs::read(&component).unwrap()),
+            (b"two".to_vec(), b"two".to_vec())
+        );
+        assert_eq!(names(folder), ["adder.wasm", "adder.wasm.sig"]);
+        // Something is in the way of the component.
+        fs::remove_file(&component).unwrap();
+        fs::create_dir(&component).unwrap();
+        replace(b"three").unwrap_err();
+        assert_eq!(fs::read(&signature).unwrap(), b"two");
+        fs::remove_file(&signature).unwrap();
+        replace(b"three").unwrap_err();
+        assert_eq!(names(folder), ["adder.wasm"], "neither a signature nor what was written aside");
     }
 
     #[test]

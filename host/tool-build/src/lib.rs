@@ -25,7 +25,7 @@ mod python;
 pub mod rust;
 mod templates;
 
-pub use component::{Need, Outside, Placed, encode, place, read_outside};
+pub use component::{Need, Outside, Placed, encode, place, place_signed, read_outside};
 pub use error::{Error, Result};
 pub use files::{create_private_file, replace_file};
 pub use language::Language;

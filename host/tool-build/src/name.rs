@@ -1,6 +1,7 @@
 //! Names of projects: they become names of files, of packages in three languages and of components in a
 //! policy.
 
+use crate::language::Language;
 use crate::{Error, Result};
 
 /// The longest name, in bytes: what a tool's name may have, which is made of it.
@@ -128,15 +129,32 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-/// Checks the name of a new project: `[a-z][a-z0-9]*(-[a-z0-9]+)*`, not too long and not reserved.
+/// Names that the templates of a language use: a function of that name would take the place of what is meant.
+fn used_in_templates(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::Python => &["config", "dict", "http", "len", "log", "quote", "str"],
+        // The tests of the example with HTTP have a function of that name.
+        Language::Rust => &["look-up"],
+        // The name stands in a string.
+        Language::JavaScript => &[],
+    }
+}
+
+/// Checks the name of a new project: `[a-z][a-z0-9]*(-[a-z0-9]+)*`, not too long, not reserved, and not used in
+/// the templates of its language.
 ///
 /// # Errors
 /// Says what is wrong with it, and proposes a name when one is near.
-pub fn check(name: &str) -> Result<()> {
-    let Some(why) = problem(name) else { return Ok(()) };
+pub fn check(name: &str, language: Language) -> Result<()> {
+    let is_used = used_in_templates(language).contains(&name);
+    let used = || {
+        is_used.then(|| format!("the project's own sources in {language} use that name for something else"))
+    };
+    let Some(why) = problem(name).or_else(used) else { return Ok(()) };
     let shown: String = name.chars().filter(|char| !char.is_control()).take(80).collect();
     let error = Error::new(format!("`{shown}` cannot be the name of a tool's project")).why(why);
-    Err(match propose(name) {
+    let proposal = if is_used { Some(format!("my-{name}")) } else { propose(name) };
+    Err(match proposal {
         Some(proposal) => error.mend(format!("take a name such as `{proposal}`")),
         None => {
             error.mend("take a short name of lower-case letters, digits and hyphens, such as `order-lookup`")
@@ -196,12 +214,41 @@ fn propose(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check, problem, propose};
+    use super::{check, problem, propose, used_in_templates};
+    use crate::language::Language;
+    use crate::templates::{Example, files};
 
     #[test]
     fn good_names_pass() {
         for name in ["a", "greeter", "order-lookup", "a1-b2", &"x".repeat(63)] {
-            check(name).unwrap();
+            check(name, Language::Rust).unwrap();
+        }
+    }
+
+    /// What a module of the template has imported, or a built-in function that it calls, would be the tool.
+    #[test]
+    fn a_name_that_the_template_uses_is_refused_in_its_language_alone() {
+        let imported = |language: Language| {
+            let sources = [Example::Greeting, Example::Http].map(|example| {
+                let files = files(language, example).into_iter();
+                files.filter(|(path, _)| *path == "tools.py").map(|(_, text)| text).collect::<String>()
+            });
+            let lines = sources.join("\n");
+            let names = lines.lines().filter_map(|line| line.split_once(" import ")).map(|(_, names)| names);
+            names.flat_map(|names| names.split(", ")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let names = imported(Language::Python);
+        assert!(names.len() > 5, "{names:?}");
+        for name in names.iter().filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase())) {
+            assert!(check(name, Language::Python).is_err(), "{name}");
+        }
+        for language in [Language::Python, Language::Rust] {
+            for name in used_in_templates(language) {
+                let refused = check(name, language).unwrap_err().to_string();
+                assert!(refused.contains(&format!("`my-{name}`")), "{refused}");
+                check(&format!("my-{name}"), language).unwrap();
+                check(name, Language::JavaScript).unwrap();
+            }
         }
     }
 
@@ -232,7 +279,7 @@ mod tests {
             "日本",
             &long,
         ];
-        let errors: Vec<_> = names.map(|name| check(name).unwrap_err().to_string()).into();
+        let errors: Vec<_> = names.map(|name| check(name, Language::Python).unwrap_err().to_string()).into();
         insta::assert_snapshot!(errors.join("\n"));
         for proposal in names.into_iter().filter_map(propose) {
             assert_eq!(problem(&proposal), None, "{proposal}");

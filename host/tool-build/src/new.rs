@@ -19,13 +19,19 @@ pub struct New<'a> {
     pub example: Example,
 }
 
+/// What has to be done before a tool is called that wants grants.
+const OF_POLICY: &str = "
+The call needs what `policy.toml` grants: write into it the digest that the build prints, anew after each build, and the address
+of a service that you may ask. `PARTS_KEY` is that service's key.
+";
+
 /// Writes a project into a new folder within `parent` and returns its path.
 ///
 /// # Errors
 /// When the name is not allowed, the folder is there, or it cannot be written; nothing stays of a folder that
 /// was begun.
 pub fn create(parent: &Path, new: New<'_>) -> Result<PathBuf> {
-    name::check(new.name)?;
+    name::check(new.name, new.language)?;
     let folder = parent.join(new.name);
     // Not `create_dir_all`: a folder, file or link of that name is refused, whoever made it a moment ago.
     fs::create_dir(&folder).map_err(|error| match error.kind() {
@@ -63,10 +69,16 @@ fn fill(text: &str, new: New<'_>) -> String {
         (Language::Python, Example::Http) => ("", r#"{"part": "A-100"}"#),
         (_, Example::Greeting) => ("", r#"{"name": "Ada"}"#),
     };
+    let (grants, policy) = match new.example {
+        Example::Http => (" TOOLS_POLICY=policy.toml PARTS_KEY=…", OF_POLICY),
+        Example::Greeting => ("", ""),
+    };
     text.replace("{{name}}", new.name)
         .replace("{{tool}}", &new.name.replace('-', "_"))
         .replace("{{features}}", features)
         .replace("{{call}}", call)
+        .replace("{{grants}}", grants)
+        .replace("{{policy}}", policy)
 }
 
 #[cfg(test)]
@@ -94,6 +106,9 @@ mod tests {
                         .is_some_and(|cases| cases.len() == 2)
                 );
                 assert!(crate::files::read_toml(&folder.join("policy.toml")).is_ok());
+                let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+                assert!(readme.contains("TOOLS_DIR=component") && readme.ends_with(".\n"), "{readme}");
+                assert_eq!(readme.contains("TOOLS_POLICY=policy.toml"), example == Example::Http, "{readme}");
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::digest::Digest;
-use crate::manifest::ManifestError;
+use crate::manifest::{ManifestError, SIGNATURE_BYTES};
 
 /// Why nothing was pulled or pushed.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +78,11 @@ pub enum Error {
     Manifest { reference: String, problem: ManifestError },
     #[error("this is no component: {problem}")]
     NotAComponent { problem: String },
+    #[error(
+        "the signature for the name {name} has {found} bytes, and a signature has {SIGNATURE_BYTES}, so nothing was \
+         published: sign the component anew with `agent-tool sign`, or remove its .sig"
+    )]
+    Signature { name: String, found: usize },
 }
 
 /// Why a redirect is not followed.

@@ -41,7 +41,7 @@ pub(crate) const ACCEPTED: &str = "application/vnd.oci.image.manifest.v1+json, a
      application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 
 /// Bytes of a signature (RFC 8032).
-const SIGNATURE_BYTES: usize = 64;
+pub(crate) const SIGNATURE_BYTES: usize = 64;
 
 /// Most parts that a message lists.
 const MOST_LISTED: usize = 8;

@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::component_names;
 use crate::digest::Digest;
 use crate::error::{Error, RedirectProblem};
-use crate::manifest::{MANIFEST_TYPE, Written};
+use crate::manifest::{MANIFEST_TYPE, SIGNATURE_BYTES, Written};
 use crate::pull::promised_digest;
 use crate::reference::Reference;
 use crate::session::{Access, Outgoing, Session};
@@ -52,6 +52,12 @@ async fn push_whole(
     reference: &Reference,
     publication: &Publication<'_>,
 ) -> Result<Pushed, Error> {
+    // Before anything is sent: nobody could install what has another one.
+    if let Some((name, signature)) =
+        publication.signed.filter(|(_, signature)| signature.len() != SIGNATURE_BYTES)
+    {
+        return Err(Error::Signature { name: name.to_owned(), found: signature.len() });
+    }
     let mut session = Session::new(client, reference, Access::Push)?;
     let (component, most) = (&publication.component, client.options.limits.component_bytes);
     if component.len() as u64 > most {

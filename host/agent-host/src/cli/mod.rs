@@ -24,12 +24,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use host_setup::children::Child;
 use host_setup::output::{completions, print};
-use host_setup::program::{VERSION, complain};
+use host_setup::program::{USAGE, VERSION, asks_for_json, complain, refuse};
 
 pub use host_setup::program::Exit;
-
-/// What a command line is answered with that cannot be carried out.
-const USAGE: u8 = 2;
 
 /// Serves a tool-using language-model agent over HTTP. Its tools are sandboxed WebAssembly components.
 #[derive(Debug, Parser)]
@@ -126,10 +123,10 @@ enum Command {
 pub fn parse() -> Result<Arguments, ExitCode> {
     Arguments::try_parse().map_err(|error| match moved::sentence(&error) {
         Some(sentence) => {
-            complain("agent-host", std::env::args_os().any(|argument| argument == "--json"), &sentence);
+            complain("agent-host", asks_for_json(), &sentence);
             ExitCode::from(USAGE)
         }
-        None => error.exit(),
+        None => refuse("agent-host", &error),
     })
 }
 

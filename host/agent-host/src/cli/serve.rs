@@ -180,7 +180,12 @@ async fn run_as_function(
     };
     let Service { router, background, recording, writes, .. } = built;
     background.prepare().await;
-    let left_behind = LeftBehind { recording, writes, spans: exporter.as_ref().map(Exporter::flusher) };
+    let left_behind = LeftBehind {
+        recording,
+        http_recordings: background.unwritten_http(),
+        writes,
+        spans: exporter.as_ref().map(Exporter::flusher),
+    };
     let exports = export(exporter, background.supervisor());
     let running = background.start(&shutdown, true);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving as a Lambda function");

@@ -16,12 +16,11 @@ use clap::{Args, Subcommand};
 use host_setup::output::{describe_tool, print};
 use host_setup::program::install_tls;
 use host_setup::settings::token_budget;
-use host_setup::stores::Opened;
 use host_setup::tools::tool_host_config;
 use tool_host::{ToolHost, ToolListing};
 
 use super::Exit;
-use crate::composition::{open_existing_stores, open_key_value, open_stores, open_tool_versions};
+use crate::composition::{open_existing_stores, open_key_value, open_tool_versions};
 use crate::config::{Log, ProcessEnv, Stores, Tools};
 use crate::telemetry::{self, Destination};
 
@@ -151,26 +150,20 @@ pub(super) async fn start_folder(config: &Tools) -> anyhow::Result<ToolHost> {
 async fn load_for_versions() -> anyhow::Result<ToolHost> {
     let folder = tempfile::tempdir()?;
     let config = Tools { folder: folder.path().to_owned(), ..Tools::from_vars(&ProcessEnv)? };
-    install_tls();
-    let stores = Stores::from_vars(&ProcessEnv)?;
-    let opened = open_existing_stores(&stores).await?;
-    Ok(ToolHost::start(host_config_on(&config, &stores, &opened)?).await?)
+    Ok(ToolHost::start(host_config(&config).await?).await?)
 }
 
-/// What a tool host of a command is made of: with the stores, of which nobody is told anything.
+/// What a tool host of a command is made of: with the stores, of which nobody is told anything. A file that a
+/// mistyped DATABASE_URL names is not made.
 async fn host_config(config: &Tools) -> anyhow::Result<tool_host::Config> {
     install_tls();
     let stores = Stores::from_vars(&ProcessEnv)?;
-    let opened = open_stores(&stores).await?;
-    host_config_on(config, &stores, &opened)
-}
-
-fn host_config_on(config: &Tools, stores: &Stores, opened: &Opened) -> anyhow::Result<tool_host::Config> {
+    let opened = open_existing_stores(&stores).await?;
     let token_budget = token_budget::from_vars(&ProcessEnv)?;
     // Tables are the service's to make: a command of another version must not change them under it.
     Ok(tool_host::Config {
-        versions: open_tool_versions(opened),
-        key_value: open_key_value(stores, opened)?,
+        versions: open_tool_versions(&opened),
+        key_value: open_key_value(&stores, &opened)?,
         ..tool_host_config(config, token_budget)
     })
 }

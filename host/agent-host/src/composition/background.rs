@@ -20,7 +20,7 @@ use tool_host::ToolHost;
 use super::graceful_shutdown::Running;
 use super::migration::Migration;
 use super::store_checks::StoreChecks;
-use crate::http_recordings::Drain;
+use crate::http_recordings::{Drain, Unwritten};
 use crate::metrics::QueueDepth;
 use crate::tasks::{Supervisor, Tasks};
 
@@ -122,6 +122,11 @@ impl Background {
             starting.work_off(processing, &self.tools, without_workers, &running);
         }
         running
+    }
+
+    /// What tools are answered over HTTP and is to be written; absent where nothing of it is.
+    pub(crate) fn unwritten_http(&self) -> Option<Unwritten> {
+        self.http_recordings.as_ref().map(Drain::unwritten)
     }
 
     /// Begins tasks anew that panicked.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::ports::{Model, Probe, StoreCheck};
 use backends::redis::{Redis, RedisProbe};
-use backends::sql::SqlProbe;
+use backends::sql::{SqlPool, SqlProbe};
 use model_client::DemoModel;
 
 use super::error::WireError;
@@ -28,6 +28,8 @@ pub(crate) struct StoreProbes {
     pub(crate) probes: Vec<Arc<dyn Probe>>,
     /// Whether their servers are set up well.
     pub(crate) checks: Vec<Arc<dyn StoreCheck>>,
+    /// The relational database, to be asked whose tables it has.
+    pub(crate) database: Option<SqlPool>,
     /// What is wrong with the others.
     pub(crate) problems: Vec<WireError>,
 }
@@ -40,6 +42,7 @@ pub(crate) async fn store_probes(config: &Stores, has_queue: bool) -> StoreProbe
         Ok(opened) => {
             // silent-ok: what can be wrong is the address of Redis, which is reported below.
             found.checks = stores::checks(config, &opened, has_queue).unwrap_or_default();
+            found.database.clone_from(&opened.database);
             if let Some(database) = opened.database {
                 found.probes.push(Arc::new(SqlProbe(database)));
             }

@@ -99,6 +99,9 @@ impl Config {
         let retention = Retention::read(reader);
         let webhooks = Webhooks::read(reader);
         let (jwt_secret, openai) = (VariantB::read_secret(reader), VariantB::read_openai(reader));
+        if let (Ok(tools), Ok(stores)) = (&tools, &stores) {
+            tools.report_missing(stores, reader);
+        }
         let (service, stores) = (service?, stores?);
         let (mut models, agent) = (models?, agent?);
         if !reader.is_set(&model::LLM_TIMEOUT_MS) {

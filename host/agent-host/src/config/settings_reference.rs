@@ -53,7 +53,8 @@ pub fn json() -> Value {
 pub fn env_file() -> String {
     let mut text = String::from(
         "# Every setting of agent-host. Copy this file to .env, fill in what is needed and switch on what is to differ.\n\
-         # An empty variable counts as one that is not set.\n",
+         # An empty variable counts as one that is not set. The service reads its environment and no file: in a shell\n\
+         # `set -a; . ./.env; set +a` takes this one over.\n",
     );
     for setting in all_settings::all() {
         text.push('\n');

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use agent_core::ports::{HttpRecording, HttpRecordings};
 use host_setup::http_exchange::encode;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tool_host::{CallKey, HttpOutcome, HttpRecorder, HttpRequestRecord};
 
@@ -40,9 +40,15 @@ pub(crate) struct Drain {
     store: Arc<dyn HttpRecordings>,
 }
 
+/// Knows whether all that was recorded is written. Clones know the same.
+#[derive(Clone)]
+pub(crate) struct Unwritten(Arc<Counts>);
+
 #[derive(Default)]
 struct Counts {
     waiting_bytes: AtomicUsize,
+    /// Exchanges that were taken and are neither written nor left away.
+    unwritten: watch::Sender<usize>,
     /// Exchanges that were left away since the log last said so, and since the start.
     dropped: AtomicU64,
     dropped_in_all: AtomicU64,
@@ -70,15 +76,21 @@ impl HttpRecorder for Recorder {
         }
         let waiting = Waiting { run_id: call.run_id.into(), call_id: call.call_id.into(), request, outcome };
         let bytes = waiting.bytes();
+        self.counts.unwritten.send_modify(|exchanges| *exchanges += 1);
         let before = self.counts.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > MOST_WAITING_BYTES || self.queue.try_send(waiting).is_err() {
             self.counts.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.counts.settled(1);
             self.counts.dropped(1);
         }
     }
 }
 
 impl Drain {
+    pub(crate) fn unwritten(&self) -> Unwritten {
+        Unwritten(self.counts.clone())
+    }
+
     /// Writes until it is told to end, and then what still waits.
     pub(crate) async fn run(&self, until: CancellationToken) {
         let mut queue = self.queue.lock().await;
@@ -98,6 +110,7 @@ impl Drain {
     }
 
     async fn write(&self, batch: Vec<Waiting>) {
+        let _settled = Settled { counts: &self.counts, exchanges: batch.len() };
         let bytes = batch.iter().map(Waiting::bytes).sum();
         for run in batch.chunk_by(|one, next| one.run_id == next.run_id) {
             let Some(first) = run.first() else { continue };
@@ -125,7 +138,33 @@ impl Drain {
     }
 }
 
+impl Unwritten {
+    /// Resolves when every exchange that was recorded is written or left away: where the process is frozen
+    /// behind an answer, the answer waits for it. Dropping it changes nothing.
+    pub(crate) async fn written(&self) {
+        let mut unwritten = self.0.unwritten.subscribe();
+        // silent-ok: the sender is held here, so it cannot be gone.
+        let _ = unwritten.wait_for(|exchanges| *exchanges == 0).await;
+    }
+}
+
+/// A batch that is being written. It counts as settled when this is dropped, also by a panic.
+struct Settled<'a> {
+    counts: &'a Counts,
+    exchanges: usize,
+}
+
+impl Drop for Settled<'_> {
+    fn drop(&mut self) {
+        self.counts.settled(self.exchanges);
+    }
+}
+
 impl Counts {
+    fn settled(&self, settled: usize) {
+        self.unwritten.send_modify(|exchanges| *exchanges = exchanges.saturating_sub(settled));
+    }
+
     fn dropped(&self, exchanges: u64) {
         self.dropped.fetch_add(exchanges, Ordering::Relaxed);
         self.dropped_in_all.fetch_add(exchanges, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use parking_lot::Mutex as StdMutex;
 
 use agent_core::ports::HttpRecordingsError;
 use boxed_async::boxed_async;
+use futures::FutureExt as _;
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -59,6 +60,22 @@ fn request(body: &[u8]) -> HttpRequestRecord {
 
 fn failed() -> HttpOutcome {
     HttpOutcome::Failed("connection-refused".into())
+}
+
+#[tokio::test]
+async fn whoever_waits_for_what_is_unwritten_waits_until_it_is_written_or_given_up() {
+    for fails in [false, true] {
+        let (recorder, drain) = channel(Store::new(9, fails));
+        let unwritten = drain.unwritten();
+        unwritten.written().await;
+        recorder.record(CallKey { run_id: "run_1", call_id: "a" }, request(b""), failed());
+        recorder.record(CallKey { run_id: "run_2", call_id: "b" }, request(b""), failed());
+        assert!(unwritten.written().now_or_never().is_none());
+        let until = CancellationToken::new();
+        until.cancel();
+        drain.run(until).await;
+        assert!(unwritten.written().now_or_never().is_some(), "{fails}");
+    }
 }
 
 #[tokio::test]

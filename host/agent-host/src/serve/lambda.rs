@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tower::layer::layer_fn;
 
 use super::{Outcome, Signal};
+use crate::http_recordings::Unwritten;
 use crate::tasks::Tasks;
 use crate::telemetry::export::SpanFlusher;
 
@@ -105,6 +106,8 @@ pub async fn run(
 pub struct LeftBehind {
     /// Runs that wait to be recorded; absent when none are.
     pub recording: Option<WriteBehind>,
+    /// What tools were answered over HTTP; absent when it is not recorded.
+    pub(crate) http_recordings: Option<Unwritten>,
     /// Results that are written to the cache, and conversations that are given back.
     pub writes: Tasks,
     /// Spans that wait for their export; absent when none are recorded.
@@ -119,6 +122,13 @@ impl LeftBehind {
                 && timeout(RECORDING, recording.written()).await.is_err()
             {
                 tracing::warn!("a run is recorded with a later event: the store does not answer");
+            }
+        };
+        let record_http = async {
+            if let Some(unwritten) = &self.http_recordings
+                && timeout(RECORDING, unwritten.written()).await.is_err()
+            {
+                tracing::warn!("HTTP of tools is recorded with a later event: the database does not answer");
             }
         };
         let write = async {
@@ -140,7 +150,7 @@ impl LeftBehind {
             sleep(WRITING_AT_STOP).await;
         };
         tokio::select! {
-            ((), (), ()) = futures::future::join3(record, write, export) => {}
+            ((), (), (), ()) = futures::future::join4(record, record_http, write, export) => {}
             () = at_stop => tracing::warn!("records and spans are written after the last answer, if there is time"),
         }
     }

@@ -42,10 +42,10 @@ pub(super) fn replace(config: &mut Tools, file: &Path, scratch: &Path) -> anyhow
     if signature.is_file() {
         copy(&signature, &folder)?;
     }
+    let named = config.policy.path().map_err(anyhow::Error::msg)?;
     let policy = match &config.policy {
-        PolicyFile::At(path) => Some(path.clone()),
-        PolicyFile::Beside(tools) => Some(beside(tools)).filter(|path| path.is_file()),
-        PolicyFile::None => None,
+        PolicyFile::Beside(_) => named.filter(|path| path.is_file()),
+        PolicyFile::At(_) | PolicyFile::None => named,
     };
     config.policy = match policy {
         Some(path) => PolicyFile::At(copy_policy(&path, scratch, (&before, &after))?),
@@ -61,13 +61,6 @@ fn copy_policy(path: &Path, scratch: &Path, (before, after): (&str, &str)) -> an
     fs::write(&copy, text.replace(before, after))
         .with_context(|| format!("{} cannot be written", copy.display()))?;
     Ok(copy)
-}
-
-/// `<folder>.policy.toml`, as the tool host looks for it.
-fn beside(folder: &Path) -> PathBuf {
-    let mut name = folder.file_name().unwrap_or_default().to_owned();
-    name.push(".policy.toml");
-    folder.with_file_name(name)
 }
 
 fn signature_of(name: &OsStr) -> std::ffi::OsString {

@@ -9,9 +9,7 @@ use futures::TryStreamExt as _;
 use mongodb::bson::{DateTime, doc};
 use mongodb::{Collection, Database};
 
-use super::documents::{
-    EpochDocument, EventDocument, RecordDocument, consecutive, event_before, events_of,
-};
+use super::documents::{EpochDocument, EventDocument, RecordDocument, consecutive, event_before, events_of};
 use super::error::{answer, store_error};
 use super::indexes::Indexes;
 use super::lease::is_taken;

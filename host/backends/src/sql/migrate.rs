@@ -193,6 +193,61 @@ impl SqlPool {
             _ => SetupError::Store { detail: "the migrations failed".into() },
         })
     }
+
+    /// Whether [`migrate`](Self::migrate) would take the tables for its own. It only reads: tables that are
+    /// missing are no error, and are not made.
+    pub async fn check_migrations(&self) -> Result<(), SetupError> {
+        let run = match self {
+            Self::Postgres(pool) => run_on_postgres(pool).await,
+            Self::Sqlite(pools) => run_on_sqlite(pools).await,
+        };
+        let run = run.map_err(|error| SetupError::Store { detail: describe(&error) })?;
+        let known = match self {
+            Self::Postgres(_) => migrator(|(version, name, sql, _)| (version, name, sql)),
+            Self::Sqlite(_) => migrator(|(version, name, _, sql)| (version, name, sql)),
+        };
+        judge(&known, &run)
+    }
+}
+
+/// A migration that was run: its version, whether it succeeded, and the digest of its SQL.
+type Run = (i64, bool, Vec<u8>);
+
+const RUN: &str = "SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version";
+
+async fn run_on_postgres(pool: &Postgres) -> sqlx::Result<Vec<Run>> {
+    let mut connection = pool.connect_directly().await?;
+    let is_there = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL");
+    let is_there: bool = is_there.fetch_one(&mut connection).await?;
+    let run = if is_there { sqlx::query_as(RUN).fetch_all(&mut connection).await? } else { vec![] };
+    connection.close().await?;
+    Ok(run)
+}
+
+async fn run_on_sqlite(pools: &Sqlite) -> sqlx::Result<Vec<Run>> {
+    let tables = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'");
+    let tables: i64 = tables.fetch_one(pools.readers()).await?;
+    if tables == 0 {
+        return Ok(vec![]);
+    }
+    sqlx::query_as(RUN).fetch_all(pools.readers()).await
+}
+
+/// What the migrator refuses, in the order in which it looks.
+fn judge(known: &Migrator, run: &[Run]) -> Result<(), SetupError> {
+    let find = |version: i64| known.iter().find(|migration| migration.version == version);
+    let failed = run.iter().find(|(_, success, _)| !success);
+    let unknown = run.iter().find(|(version, ..)| find(*version).is_none());
+    let is_another = |(version, _, checksum): &&Run| {
+        find(*version).is_some_and(|migration| &*migration.checksum != checksum.as_slice())
+    };
+    match (failed, unknown, run.iter().find(is_another)) {
+        (None, None, None) => Ok(()),
+        (None, Some((version, ..)), _) => Err(SetupError::Newer { version: *version }),
+        (Some((version, ..)), ..) | (None, None, Some((version, ..))) => {
+            Err(SetupError::Foreign { version: *version })
+        }
+    }
 }
 
 /// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the
@@ -232,8 +287,7 @@ async fn is_migrated(migrator: &Migrator, connection: &mut PgConnection) -> sqlx
     if !can_tell.fetch_one(&mut *connection).await? {
         return Ok(false);
     }
-    let run = sqlx::query_as("SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version");
-    let run: Vec<(i64, bool, Vec<u8>)> = run.fetch_all(connection).await?;
+    let run: Vec<Run> = sqlx::query_as(RUN).fetch_all(connection).await?;
     let known = migrator.iter().map(|migration| (migration.version, true, migration.checksum.to_vec()));
     Ok(known.eq(run))
 }

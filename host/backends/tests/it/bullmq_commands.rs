@@ -313,7 +313,10 @@ async fn a_retry_that_is_sent_twice_is_made_once_and_told_as_made() {
     .await;
     proxy.reset().await;
     assert_eq!(retrying.ended().await, Ok(RetryOutcome::Done));
-    assert_eq!((length(&mut redis.clone(), "wait").await, status(&queue, &id).await), (1, JobStatus::Waiting));
+    assert_eq!(
+        (length(&mut redis.clone(), "wait").await, status(&queue, &id).await),
+        (1, JobStatus::Waiting)
+    );
 }
 
 /// By the owner of a job that waits, and by the worker of one that is active.

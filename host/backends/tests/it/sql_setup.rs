@@ -102,6 +102,7 @@ async fn a_database_of_a_newer_program_is_left_alone() {
             .await;
         let error = database.pool().migrate().await.unwrap_err();
         assert_eq!(error, SetupError::Newer { version: 999 });
+        assert_eq!(database.pool().check_migrations().await, Err(error.clone()));
         assert!(error.to_string().contains("newer than this program"), "{error}");
     }
 }
@@ -121,11 +122,31 @@ async fn a_column_that_a_newer_program_adds_fails_no_reader_of_records() {
 }
 
 #[tokio::test]
+async fn looking_at_the_migrations_of_a_database_makes_none() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        assert_eq!(database.pool().check_migrations().await, Ok(()), "none was run yet");
+        // It would fail if there was such a table already.
+        database.execute("CREATE TABLE _sqlx_migrations (version INTEGER)").await;
+        database.execute("DROP TABLE _sqlx_migrations").await;
+        database.pool().migrate().await.unwrap();
+        assert_eq!(database.pool().check_migrations().await, Ok(()));
+        // What an earlier release left is brought up to date at the start.
+        database.execute("DELETE FROM _sqlx_migrations WHERE version > 20").await;
+        assert_eq!(database.pool().check_migrations().await, Ok(()));
+        database.execute("UPDATE _sqlx_migrations SET success = FALSE WHERE version = 20").await;
+        let failed = database.pool().check_migrations().await;
+        assert_eq!(failed, Err(SetupError::Foreign { version: 20 }));
+    }
+}
+
+#[tokio::test]
 async fn tables_of_somebody_else_are_left_alone() {
     for database in [Database::sqlite(), Database::postgres().await] {
         database.pool().migrate().await.unwrap();
         database.execute("UPDATE _sqlx_migrations SET checksum = '' WHERE version = 1").await;
-        assert_eq!(database.pool().migrate().await, Err(SetupError::Foreign { version: 1 }));
+        let foreign = Err(SetupError::Foreign { version: 1 });
+        assert_eq!(database.pool().migrate().await, foreign);
+        assert_eq!(database.pool().check_migrations().await, foreign);
         let other = match &database {
             Database::Sqlite(_) => Database::sqlite(),
             Database::Postgres { .. } => Database::postgres().await,

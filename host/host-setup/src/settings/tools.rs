@@ -12,6 +12,7 @@ use super::reader::{self, Reader, Reported};
 use super::setting::{
     HOUR, MIB, Setting, bytes, hidden, millis, milliseconds, number, one_of, path, secret, settings,
 };
+use super::stores::{DATABASE_URL, Stores};
 
 settings! {
     /// The folder of tool components: every *.wasm in it is one.
@@ -90,6 +91,13 @@ impl Tools {
             reader.run_in_named_environment();
             Self::read(reader)
         })
+    }
+
+    /// Reports the setting of the stores that these need.
+    pub fn report_missing(&self, stores: &Stores, reader: &mut Reader<'_>) {
+        if self.record_http && stores.database.is_none() {
+            reader.report(Problem::missing_beside(&DATABASE_URL, &TOOLS_RECORD_HTTP));
+        }
     }
 
     /// How registries are talked to.

@@ -48,7 +48,7 @@ const MOST_KEPT: usize = 1_000;
 
 /// What components are granted.
 pub(crate) struct ComponentGrants {
-    /// Absent where no file could be named: then nothing is granted.
+    /// Absent where there is to be no file: then nothing is granted.
     store: Option<PolicyStore>,
     /// What is in force without one.
     nothing: Arc<Policy>,
@@ -109,7 +109,7 @@ impl From<String> for NoGrants {
 impl ComponentGrants {
     /// Reads the policy. Blocks.
     pub(crate) fn open(file: &PolicyFile, means: HostMeans) -> Result<Self, PolicyError> {
-        let (path, absence) = file.location();
+        let (path, absence) = file.location()?;
         let store = path.map(|path| PolicyStore::open(path, absence)).transpose()?;
         Ok(Self {
             store,

@@ -56,6 +56,12 @@ pub(crate) enum PolicyError {
     Empty { path: String },
     #[error("the policy {path:?} is not valid: {problems}")]
     Invalid { path: String, problems: Problems },
+    /// Going on without one would load every component as if no policy said anything of it.
+    #[error(
+        "no policy can lie beside the tools folder {folder:?}, which has no name to call it by: name its file with \
+         TOOLS_POLICY, or another folder with TOOLS_DIR"
+    )]
+    NoName { folder: String },
 }
 
 /// What [`PolicyStore::reload`] did.
@@ -77,7 +83,8 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub enum PolicyFile {
     /// In this file, which must be there.
     At(PathBuf),
-    /// In `<folder>.policy.toml`, beside this folder of tools; without such a file nothing is granted.
+    /// In `<folder>.policy.toml`, beside this folder of tools; without such a file nothing is granted. A
+    /// folder without a name for it, such as `/`, ends a start.
     Beside(PathBuf),
     /// Nowhere: nothing is granted.
     None,
@@ -105,17 +112,23 @@ impl PolicyFile {
 
     /// What the file says now.
     fn policy(&self) -> Option<Arc<Policy>> {
-        let (path, absence) = self.location();
+        let (path, absence) = self.location().ok()?;
         PolicyStore::open(path?, absence).ok().map(|store| store.current())
     }
 
-    /// The file, if one can be named, and what it means that it is not there.
-    pub(crate) fn location(&self) -> (Option<PathBuf>, Absence) {
-        match self {
+    /// The file, if there is to be one; it may be missing. The error is a text for whoever named the folder.
+    /// Blocks.
+    pub fn path(&self) -> Result<Option<PathBuf>, String> {
+        self.location().map(|(path, _)| path).map_err(|error| error.to_string())
+    }
+
+    /// The file, if there is to be one, and what it means that it is not there. Blocks.
+    pub(crate) fn location(&self) -> Result<(Option<PathBuf>, Absence), PolicyError> {
+        Ok(match self {
             Self::At(path) => (Some(path.clone()), Absence::IsError),
-            Self::Beside(folder) => (default_path(folder), Absence::GrantsNothing),
+            Self::Beside(folder) => (Some(default_path(folder)?), Absence::GrantsNothing),
             Self::None => (None, Absence::GrantsNothing),
-        }
+        })
     }
 }
 
@@ -183,12 +196,18 @@ impl PolicyStore {
     }
 }
 
-/// Where the policy of a tools folder is unless something else is said: `<folder>.policy.toml`, beside it.
-/// Nothing for a folder without a name, such as `/`.
-pub(crate) fn default_path(tools: &Path) -> Option<PathBuf> {
-    let mut name = tools.file_name()?.to_owned();
-    name.push(".policy.toml");
-    Some(tools.with_file_name(name))
+/// Where the policy of a tools folder is unless something else is said: `<folder>.policy.toml`, beside it. The
+/// name is that of the path. A path that ends in none, such as `.` and `..`, is resolved to the folder that
+/// it means. Blocks.
+fn default_path(tools: &Path) -> Result<PathBuf, PolicyError> {
+    let beside = |folder: &Path| {
+        let mut name = folder.file_name()?.to_owned();
+        name.push(".policy.toml");
+        Some(folder.with_file_name(name))
+    };
+    let resolved = || beside(&tools.canonicalize().ok()?);
+    let no_name = || PolicyError::NoName { folder: tools.display().to_string() };
+    beside(tools).or_else(resolved).ok_or_else(no_name)
 }
 
 impl PolicyError {
@@ -327,9 +346,25 @@ mod tests {
     #[test]
     fn the_default_is_beside_the_folder() {
         let of = |path: &str| default_path(Path::new(path)).map(|path| path.display().to_string());
-        assert_eq!(of("/srv/tools").as_deref(), Some("/srv/tools.policy.toml"));
-        assert_eq!(of("tools/").as_deref(), Some("tools.policy.toml"));
-        assert_eq!(of("/srv/tools.d").as_deref(), Some("/srv/tools.d.policy.toml"));
-        assert_eq!(of("/"), None);
+        assert_eq!(of("/srv/tools").unwrap(), "/srv/tools.policy.toml");
+        assert_eq!(of("tools/").unwrap(), "tools.policy.toml");
+        assert_eq!(of("tools/.").unwrap(), "tools.policy.toml");
+        assert_eq!(of("/srv/tools.d").unwrap(), "/srv/tools.d.policy.toml");
+    }
+
+    #[test]
+    fn a_folder_that_its_path_does_not_name_has_its_policy_beside_it_all_the_same() {
+        let home = Home::new(&text_with(""));
+        let tools = home.folder.path().join("tools");
+        fs::create_dir_all(tools.join("in")).unwrap();
+        let policy = PolicyFile::Beside(tools.join("in/..")).policy().unwrap();
+        assert_eq!(policy.entries().len(), 1);
+        // A test runs in the folder of its crate.
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().unwrap();
+        assert_eq!(default_path(Path::new(".")).unwrap(), own.with_file_name("tool-host.policy.toml"));
+        for nameless in ["/", "/..", "/no/such/folder/.."] {
+            let refused = PolicyFile::Beside(nameless.into()).path().unwrap_err();
+            assert!(refused.contains(nameless) && refused.contains("TOOLS_POLICY"), "{refused}");
+        }
     }
 }

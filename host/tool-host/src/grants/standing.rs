@@ -1,10 +1,10 @@
 //! What a policy will make of a component and its signature, for whoever installs them. What a signature is
 //! of is said in `tool-policy/src/signature.rs`.
 
-use tool_policy::signature::{self, Signed};
+use tool_policy::signature::{self, Signed, VerifiedSigner};
 use tool_policy::{Identity, Lookup, sha256};
 
-use super::policy_store::{PolicyFile, PolicyStore};
+use super::policy_store::{PolicyError, PolicyFile, PolicyStore};
 
 /// What a policy knows a component by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,23 +45,29 @@ pub fn standing(
     component: &[u8],
     signature: Option<&[u8]>,
 ) -> Result<Standing, NotTrusted> {
-    let (Some(path), absence) = file.location() else { return Ok(Standing::Unmentioned) };
-    let store = PolicyStore::open(path, absence).map_err(|error| NotTrusted::Policy(error.to_string()))?;
+    let as_refusal = |error: PolicyError| NotTrusted::Policy(error.to_string());
+    let (Some(path), absence) = file.location().map_err(as_refusal)? else {
+        return Ok(Standing::Unmentioned);
+    };
+    let store = PolicyStore::open(path, absence).map_err(as_refusal)?;
     let policy = store.current();
     let mut trusted = policy.signers(name).peekable();
-    let signer = match signature {
+    let verified = match signature {
         Some(signature) if trusted.peek().is_some() => {
-            let signed = Signed { name, component, manifest: &[] };
-            let signer = signature::verify(&signed, signature, trusted);
-            Some(signer.map_err(|error| NotTrusted::Signature(error.to_string()))?)
+            signature::verify(&Signed { name, component, manifest: &[] }, signature, trusted).map(Some)
         }
-        _ => None,
+        _ => Ok(None),
     };
     let digest = sha256(component);
-    match policy.look_up(Identity { name, digest: &digest, signer: signer.as_ref() }) {
-        Lookup::OtherBuilds => Err(NotTrusted::OtherBuild { name: name.to_owned(), digest }),
-        Lookup::Nothing => Ok(Standing::Unmentioned),
-        Lookup::Entry(_) => Ok(signer.map_or(Standing::Digest, |by| Standing::Signer(by.key().to_string()))),
+    let look_up =
+        |signer: Option<&VerifiedSigner>| policy.look_up(Identity { name, digest: &digest, signer });
+    match (look_up(verified.as_ref().ok().and_then(Option::as_ref)), verified) {
+        (Lookup::Entry(_), Ok(Some(signer))) => Ok(Standing::Signer(signer.key().to_string())),
+        // A signature is of no use beside an entry for the digest, and does no harm: loading takes no notice.
+        (Lookup::Entry(_), Ok(None) | Err(_)) => Ok(Standing::Digest),
+        (_, Err(error)) => Err(NotTrusted::Signature(error.to_string())),
+        (Lookup::OtherBuilds, Ok(_)) => Err(NotTrusted::OtherBuild { name: name.to_owned(), digest }),
+        (Lookup::Nothing, Ok(_)) => Ok(Standing::Unmentioned),
     }
 }
 
@@ -81,8 +87,8 @@ mod tests {
         let (own, other) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
         let path = folder.path().join("policy.toml");
         let policy = format!("[[component]]\nname = \"adder\"\nsigner = \"{}\"\n", own.public());
-        std::fs::write(&path, policy).unwrap();
-        let file = PolicyFile::At(path);
+        std::fs::write(&path, &policy).unwrap();
+        let file = PolicyFile::At(path.clone());
         let look = |name: &str, component: &[u8], signature: Option<Vec<u8>>| {
             standing(&file, name, component, signature.as_deref()).map_err(|error| error.to_string())
         };
@@ -98,6 +104,10 @@ mod tests {
             let refused = look("adder", b"one", Some(signature)).unwrap_err();
             assert!(refused.contains("made by none of the keys"), "{refused}");
         }
+        let by_digest = format!("[[component]]\nname = \"adder\"\ndigest = \"{}\"\n", sha256(b"two"));
+        std::fs::write(&path, policy + &by_digest).unwrap();
+        let by_others = Some(signed(&other, "adder", b"two"));
+        assert_eq!(look("adder", b"two", by_others), Ok(Standing::Digest), "as loading takes it");
         assert!(look("adder", b"one", Some(vec![0; 63])).unwrap_err().contains("63 bytes"));
         let unsigned = look("adder", b"one", None).unwrap_err();
         assert!(unsigned.contains("publish --key") && unsigned.contains("sha256:"), "{unsigned}");

@@ -78,7 +78,8 @@ impl ToolAdmin for ToolHost {
     async fn upload(&self, name: &str, upload: Upload, operator: Operator<'_>) -> AdminResult<ComponentView> {
         let source = VersionSource::Upload { user_id: operator.by.to_owned() };
         let by = format!("user:{}", operator.by);
-        self.propose(name, upload, source, Operator { by: &by, ..operator }).await
+        let (view, _) = self.propose(name, upload, source, Operator { by: &by, ..operator }).await?;
+        Ok(view)
     }
 
     async fn act(
@@ -97,14 +98,15 @@ impl ToolAdmin for ToolHost {
 }
 
 impl ToolHost {
-    /// Proposes a version that came from `source`. `operator.by` is recorded as it is.
+    /// Proposes a version that came from `source`. `operator.by` is recorded as it is. Returns what is so
+    /// then, and whether the proposal changed anything: a version that is known already does not.
     pub async fn propose(
         &self,
         name: &str,
         upload: Upload,
         source: VersionSource,
         operator: Operator<'_>,
-    ) -> AdminResult<ComponentView> {
+    ) -> AdminResult<(ComponentView, bool)> {
         let rollout = self.rollout()?;
         check_name(name)?;
         if upload.bytes.len() as u64 > MOST_COMPONENT_BYTES {
@@ -130,8 +132,8 @@ impl ToolHost {
             expected: operator.expected,
             known_when_found: None,
         };
-        rollout.propose(proposal).await?;
-        self.settled(name).await
+        let changed = rollout.propose(proposal).await?;
+        Ok((self.settled(name).await?, changed))
     }
 
     /// Does something with a component, and returns what is so then. `operator.by` is recorded as it is.

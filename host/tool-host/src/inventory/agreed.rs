@@ -306,8 +306,8 @@ impl Inventory {
         }
     }
 
-    /// Approves the versions that wait and that the policy names by digest by now, or any where nobody is
-    /// asked.
+    /// Approves the versions that wait and that the policy names by now, by digest or by the key that signed
+    /// them, or any where nobody is asked.
     fn approve_waiting(&mut self, records: &Records) {
         if !self.runtime.remembers {
             return;
@@ -318,13 +318,20 @@ impl Inventory {
             let is_named = |digest: &str| {
                 asks_nobody || self.runtime.grants.names(Identity { name, digest, signer: None })
             };
-            let Some(digest) = newest_waiting(&found.record, is_named).map(|version| version.digest.clone())
-            else {
+            let named = newest_waiting(&found.record, is_named).map(|version| version.digest.clone());
+            let Some(agreement) = &self.agreement else { return };
+            let rollout = agreement.rollout.clone();
+            let search = agreement.unsigned.search(&self.runtime, &rollout, (name, found), named.as_deref());
+            if named.is_none() && search.is_none() {
                 continue;
-            };
-            let Some(rollout) = self.rollout() else { return };
+            }
             let name = name.clone();
             let work = async move {
+                let signed = match search {
+                    Some(search) => search.newest().await,
+                    None => None,
+                };
+                let Some(digest) = signed.or(named) else { return Part::Written };
                 // Decided of the record that is changed: an operator may have promoted a newer version
                 // meanwhile.
                 let approve = |found: &Versioned| Ok(approve_named(&found.record, &digest));

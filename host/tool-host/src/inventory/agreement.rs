@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::attempts::{Attempts, Looks};
 use super::file_loads::Proposed;
 use super::retry::Retry;
+use super::signature_search::Unsigned;
 use crate::error::LoadError;
 use crate::folder::Listing;
 use crate::rollout::{self, Counted, FirstCalls, Rollout, RunningTrial};
@@ -43,6 +44,8 @@ pub(super) struct Agreement {
     pub(super) first_listing: Option<Listing>,
     /// The versions that wait for an approval, as they were last told of.
     pub(super) waiting: Vec<String>,
+    /// The components of which no waiting version is signed by a key that the policy trusts.
+    pub(super) unsigned: Unsigned,
     /// What the files of the folder were proposed as.
     pub(super) proposals: BTreeMap<String, FileProposal>,
     pub(super) trials: BTreeMap<String, TrialLoad>,
@@ -84,6 +87,7 @@ impl Agreement {
             listing: None,
             first_listing: None,
             waiting: Vec::new(),
+            unsigned: Unsigned::default(),
             proposals: BTreeMap::new(),
             trials: BTreeMap::new(),
             trial_retries: BTreeMap::new(),

@@ -8,7 +8,8 @@
 //! wait for a disk, a compiler or a guest is a future of `start_loads.rs` and runs elsewhere. `file_loads.rs`
 //! has the loads of one file, `attempts.rs` and `retry.rs` when they are tried again, `restart_memory.rs`
 //! writes down what outlives a restart. Where versions are kept in a store, `agreed.rs` follows its records
-//! in place of the folder, and `proposals.rs` has the folder propose.
+//! in place of the folder, `proposals.rs` has the folder propose, and `signature_search.rs` finds who signed
+//! what waits.
 
 mod agreed;
 mod agreement;
@@ -20,6 +21,7 @@ mod missing_files;
 mod proposals;
 mod restart_memory;
 mod retry;
+mod signature_search;
 mod start_loads;
 mod state;
 #[cfg(test)]

@@ -119,8 +119,8 @@ pub fn inspect(name: &str, bytes: &[u8], signature: Option<&[u8]>, policy: &Poli
 
 /// The policy, or the empty one where it cannot be read: loading says why.
 fn in_force(file: &PolicyFile) -> std::sync::Arc<Policy> {
-    let (path, absence) = file.location();
-    let store = path.and_then(|path| PolicyStore::open(path, absence).ok());
+    let location = file.location().ok().and_then(|(path, absence)| Some((path?, absence)));
+    let store = location.and_then(|(path, absence)| PolicyStore::open(path, absence).ok());
     store.map_or_else(|| std::sync::Arc::new(Policy::empty()), |store| store.current())
 }
 

@@ -179,8 +179,9 @@ impl Rollout {
         Err(AdminError::Conflict("others change the component all the time: try again".into()))
     }
 
-    /// Proposes a version. Its bytes are kept first, so that no record names what is not there.
-    pub(crate) async fn propose(&self, proposal: Proposal<'_>) -> AdminResult<Versioned> {
+    /// Proposes a version, and says whether its component's record is another one for that. Its bytes are
+    /// kept first, so that no record names what is not there.
+    pub(crate) async fn propose(&self, proposal: Proposal<'_>) -> AdminResult<bool> {
         let Proposal { component, content, source, by, expected, known_when_found, is_in_policy } = proposal;
         // The command line does not know what the services ask for: one that asks nobody approves it.
         let required = self.needs_approval || matches!(source, VersionSource::CommandLine { .. });
@@ -195,31 +196,34 @@ impl Rollout {
         self.store.keep(&component.name, &content.digest, &kept).await.map_err(refused)?;
         let facts = component.facts();
         let now = now();
-        self.change(&component.name, &by, |found| {
-            check_expected(found, expected)?;
-            let record = &found.record;
-            let record = (*record != ComponentRecord::default()).then_some(record);
-            let serving = approval::baseline(record);
-            let serving = serving.map(|version| Compared { digest: &version.digest, facts: &version.facts });
-            let circumstances = Circumstances {
-                required,
-                named_in_policy: is_in_policy,
-                diff: &diff(serving, Compared { digest: &content.digest, facts: &facts }, None),
-                now,
-            };
-            let version = Box::new(ComponentVersion {
-                digest: content.digest.clone(),
-                status: approval::review(record, &circumstances),
-                source: source.clone(),
-                proposed_at: now,
-                facts: facts.clone(),
-            });
-            Ok(match known_when_found.clone() {
-                Some(known) => Change::Found { version, known },
-                None => Change::Proposed(version),
+        let (_, changed) = self
+            .change_if_needed(&component.name, &by, |found| {
+                check_expected(found, expected)?;
+                let record = &found.record;
+                let record = (*record != ComponentRecord::default()).then_some(record);
+                let serving = approval::baseline(record);
+                let serving =
+                    serving.map(|version| Compared { digest: &version.digest, facts: &version.facts });
+                let circumstances = Circumstances {
+                    required,
+                    named_in_policy: is_in_policy,
+                    diff: &diff(serving, Compared { digest: &content.digest, facts: &facts }, None),
+                    now,
+                };
+                let version = Box::new(ComponentVersion {
+                    digest: content.digest.clone(),
+                    status: approval::review(record, &circumstances),
+                    source: source.clone(),
+                    proposed_at: now,
+                    facts: facts.clone(),
+                });
+                Ok(match known_when_found.clone() {
+                    Some(known) => Change::Found { version, known },
+                    None => Change::Proposed(version),
+                })
             })
-        })
-        .await
+            .await?;
+        Ok(changed)
     }
 
     /// Refuses a version of so many bytes that would wait, when too many wait already.

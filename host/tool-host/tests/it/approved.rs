@@ -3,8 +3,9 @@
 use agent_core::ports::{AdminAction, AdminError, ToolAdmin, Toolbox, Versions};
 use agent_core::words::{Principal, Thresholds, TrialKind, TrialState};
 use tool_host::{PolicyFile, ToolLimits};
+use tool_policy::signature::{Signed, SigningKey};
 
-use crate::fleet::{Fleet, answering, approve, attempt, is_waiting};
+use crate::fleet::{Fleet, answering, approve, attempt, is_waiting, named};
 use crate::harness::{Host, limits};
 use crate::text::Text;
 use crate::wasi::PACKAGES;
@@ -148,6 +149,37 @@ async fn an_entry_of_the_policy_for_the_digest_approves_no_other_description() {
     assert!(faults[0].starts_with("greet.wasm: describes itself otherwise"), "{faults:?}");
     assert_eq!(again.host.names(), [""; 0]);
     assert_eq!(again.host.host.audit("greet").await.unwrap(), by_policy, "nothing was taken over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signer_that_the_policy_names_later_approves_what_waits_and_is_signed_by_it() {
+    let mut fleet = Fleet::new(true);
+    let (greet, other) = (answering("1"), named("other"));
+    let (own, foreign) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
+    let signature =
+        |key: &SigningKey, name: &str, component: &[u8]| key.sign(&Signed { name, component, manifest: &[] });
+    let first = fleet
+        .replica(&[
+            ("greet.wasm", &greet),
+            ("greet.wasm.sig", &signature(&own, "greet", &greet)),
+            ("other.wasm", &other),
+            ("other.wasm.sig", &signature(&foreign, "other", &other)),
+        ])
+        .await;
+    for name in ["greet", "other"] {
+        first.until_known(name).await;
+        assert!(is_waiting(&first.get(name).await), "{name}: nobody trusts the key yet");
+    }
+    drop(first);
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    let entry = |name: &str| format!("[[component]]\nname = \"{name}\"\nsigner = \"{}\"\n", own.public());
+    std::fs::write(policy.path(), entry("greet") + &entry("other")).unwrap();
+    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let one = fleet.replica(&[]).await;
+    one.until(|host| host.names() == ["greet"]).await;
+    let trail = one.host.host.audit("greet").await.unwrap();
+    assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("policy", "approved"));
+    assert!(is_waiting(&one.get("other").await), "it is signed by another key");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -332,7 +332,11 @@ async fn a_credential_that_is_replaced_in_its_file_is_used_from_then_on() {
     // Also while the policy's file cannot be read, and its last good text stays in force.
     fs::write(&file, "the-third-one\n").unwrap();
     granted.change("[[component").await;
-    assert!(granted.host.faults()[0].starts_with("policy.toml: cannot be used"), "{:?}", granted.host.faults());
+    assert!(
+        granted.host.faults()[0].starts_with("policy.toml: cannot be used"),
+        "{:?}",
+        granted.host.faults()
+    );
     text(&granted.fetch(&echo.url("/")).await);
     let asked = echo.asked();
     assert!(asked[0].contains("x-key: the-first-one"), "{asked:?}");

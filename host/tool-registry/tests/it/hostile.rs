@@ -226,3 +226,16 @@ async fn an_upload_is_not_sent_to_wherever_the_registry_says() {
     }
     assert_eq!(elsewhere.requests().len(), 0);
 }
+
+#[tokio::test]
+async fn a_signature_that_is_none_is_not_published() {
+    let fake = Fake::start(|_| Reply::not_found()).await;
+    let reference = Reference::parse_destination(&fake.reference()).unwrap();
+    for signature in [&b""[..], &[7; 63], &[7; 65]] {
+        let signed = Some(("adder", signature));
+        let publication = tool_registry::Publication { component: component("x").into(), signed };
+        let error = tool_registry::push(&client(None), &reference, &publication).await.unwrap_err();
+        assert!(matches!(&error, Error::Signature { found, .. } if *found == signature.len()), "{error}");
+    }
+    assert_eq!(fake.requests().len(), 0);
+}

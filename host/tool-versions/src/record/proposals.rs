@@ -18,10 +18,10 @@ pub(crate) const MOST_KNOWN: usize = 500;
 /// beside them.
 const MOST_ENTRIES_BYTES: usize = MOST_RECORD_BYTES - (512 << 10);
 
-/// A digest that is known is no proposal, with two exceptions: an operator who brings bytes that are gone
-/// wants that version back; and the file that last served, taken out of the folder and put back, serves
-/// again. `known_when_found` are the digests that were known when a file was found: it takes its place behind
-/// what was proposed since.
+/// A digest that is known is no proposal, with three exceptions: an operator who brings bytes that are gone
+/// wants that version back; the file that last served, taken out of the folder and put back, serves again;
+/// and a version that waits is approved by a proposal of it that is approved. `known_when_found` are the
+/// digests that were known when a file was found: it takes its place behind what was proposed since.
 pub(super) fn propose(
     draft: &mut Draft<'_>,
     mut version: ComponentVersion,
@@ -29,11 +29,14 @@ pub(super) fn propose(
 ) -> AdminResult {
     let is_of_folder = version.source == VersionSource::Folder;
     if draft.record.known.contains(&version.digest) {
-        let is_kept = draft.version(&version.digest).is_some();
-        if is_kept && is_of_folder {
-            put_back(draft, &version.digest);
+        if draft.version(&version.digest).is_some() {
+            if is_of_folder {
+                put_back(draft, &version.digest);
+            }
+            approve_waiting(draft, version, known_when_found);
+            return Ok(());
         }
-        if is_kept || is_of_folder {
+        if is_of_folder {
             return Ok(());
         }
         draft.detail("its bytes were gone and are kept again");
@@ -58,14 +61,7 @@ pub(super) fn propose(
     match status {
         VersionStatus::Approved { by, .. } => {
             draft.detail(format!("approved by {by}"));
-            // What is being tried is not pushed aside by something that nobody tried.
-            if draft.running().is_some() {
-                draft.detail("it does not serve while another version is tried");
-            } else if is_overtaken {
-                draft.detail("it does not serve: what serves was proposed after the file was found");
-            } else {
-                draft.serve(&digest);
-            }
+            serve_approved(draft, &digest, is_overtaken);
         }
         VersionStatus::Waiting { because } => {
             draft.detail(format!("it waits for an approval: {}", because.join("; ")));
@@ -74,6 +70,36 @@ pub(super) fn propose(
     keep_what_fits(draft)?;
     forget_oldest(draft);
     Ok(())
+}
+
+/// Has an approved version serve, unless something else is to serve before it.
+fn serve_approved(draft: &mut Draft<'_>, digest: &str, is_overtaken: bool) {
+    // What is being tried is not pushed aside by something that nobody tried.
+    if draft.running().is_some_and(|trial| trial.digest == digest) {
+        draft.detail("it is being tried, and serves once it is promoted");
+    } else if draft.running().is_some() {
+        draft.detail("it does not serve while another version is tried");
+    } else if is_overtaken {
+        draft.detail("it does not serve: what serves was proposed after the file was found");
+    } else {
+        draft.serve(digest);
+    }
+}
+
+/// Approves a kept version that waits, where it is proposed again and that proposal is approved: the policy
+/// may have come to name it. How it describes itself stays as it was first proposed.
+fn approve_waiting(draft: &mut Draft<'_>, proposed: ComponentVersion, known_when_found: Option<&[String]>) {
+    let ComponentVersion { digest, status, .. } = proposed;
+    let VersionStatus::Approved { by, .. } = &status else { return };
+    let by = by.clone();
+    let is_it = |version: &&mut ComponentVersion| version.digest == digest && !is_approved(version);
+    let Some(kept) = draft.record.versions.iter_mut().find(is_it) else { return };
+    kept.status = status;
+    draft.done("approved", Some(&digest));
+    draft.detail(format!("it waited, and is approved by {by}"));
+    let is_newer = |other: &String| known_when_found.is_some_and(|known| !known.contains(other));
+    let is_overtaken = draft.record.active.as_ref().is_some_and(is_newer);
+    serve_approved(draft, &digest, is_overtaken);
 }
 
 /// Whether that a file of this digest lies in the folder changes nothing.

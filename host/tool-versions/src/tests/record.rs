@@ -4,8 +4,8 @@ use agent_core::ports::{AdminError, TrialOptions, TrialRequest};
 use agent_core::words::{ComponentRecord, Thresholds, TrialKind, TrialState, VersionStatus};
 
 use super::component::{
-    ANNA, Component, approve, approved, attempt, canary, file, proposed, replaced, serving, shadow, text,
-    uploaded,
+    ANNA, Component, approve, approved, attempt, canary, file, found, proposed, replaced, serving, shadow,
+    text, uploaded,
 };
 use super::{NOW, digest, upload, version};
 use crate::record::Change;
@@ -35,10 +35,12 @@ fn an_approved_proposal_serves_at_once_and_one_that_waits_does_not() {
 #[test]
 fn a_digest_that_is_known_is_no_proposal() {
     let mut component = replaced().with(file("3", None));
-    for name in ["1", "2", "3"] {
+    for name in ["1", "2"] {
         component.makes_no_difference(file(name, Some("off")));
         component.makes_no_difference(uploaded(name, Some("off")));
     }
+    component.makes_no_difference(file("3", None));
+    component.makes_no_difference(uploaded("3", None));
     // The bytes of version 3 are gone.
     component.record.versions.retain(|version| version.digest != digest("3"));
     component.makes_no_difference(file("3", None));
@@ -49,6 +51,31 @@ fn a_digest_that_is_known_is_no_proposal() {
         component.line().2,
         "its bytes were gone and are kept again; it waits for an approval: it is new"
     );
+}
+
+#[test]
+fn a_version_that_waits_is_approved_by_a_proposal_of_it_that_is_approved() {
+    let mut component = replaced().with(file("3", None)).with(uploaded("3", Some("policy")));
+    assert_eq!(component.serves(), (Some("sha256:3"), vec!["sha256:2", "sha256:1"]));
+    assert_eq!(
+        component.line(),
+        (
+            "approved",
+            Some("sha256:3"),
+            "it waited, and is approved by policy; it serves in place of sha256:2"
+        )
+    );
+    component.makes_no_difference(uploaded("3", Some("policy")));
+
+    let component = replaced().with(file("3", None)).with(shadow("3")).with(file("3", Some("policy")));
+    assert_eq!(component.serves(), (Some("sha256:2"), vec!["sha256:1"]));
+    assert_eq!(
+        component.line().2,
+        "it waited, and is approved by policy; it is being tried, and serves once it is promoted"
+    );
+    // What serves was proposed after the file was found.
+    let component = serving().with(file("2", None)).with(uploaded("3", Some("off"))).with(found("2", &["1"]));
+    assert_eq!(component.serves(), (Some("sha256:3"), vec!["sha256:1"]));
 }
 
 #[test]

@@ -191,8 +191,13 @@ async fn tools(config: &Config) -> Vec<Finding> {
     // Where there is a database it knows who approved what; else the policy is to name every file.
     let needs_approval = config.tools.needs_approval && config.stores.database.is_none();
     let settings = Tools { needs_approval, ..config.tools.clone() };
+    // silent-ok: what is wrong with the stores is found by their own check.
+    let opened = composition::open_stores(&config.stores).await.ok();
+    let key_value =
+        opened.and_then(|opened| composition::open_key_value(&config.stores, &opened).ok()).flatten();
     let host = async {
-        let start = tool_host_config(&settings, config.agent.token_budget);
+        // Nothing is read or written there: a component that may keep values wants to know of a store.
+        let start = tool_host::Config { key_value, ..tool_host_config(&settings, config.agent.token_budget) };
         let host = ToolHost::start(start).await.map_err(WireError::Tools)?;
         host.reload().await;
         anyhow::Ok(host)

@@ -14,7 +14,7 @@ use crate::config::{Config, Database};
 
 /// All of them, asked at the same time.
 pub(super) async fn examine(config: &Config) -> Vec<Finding> {
-    let StoreProbes { mut probes, checks, problems } =
+    let StoreProbes { mut probes, checks, mut database, problems } =
         composition::store_probes(&config.stores, config.variant_b.is_some()).await;
     let mut findings: Vec<_> = problems
         .into_iter()
@@ -28,12 +28,22 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     {
         // Asking would make it.
         probes.retain(|probe| probe.name() != "database");
+        database = None;
         findings.push(new_database(&file));
     }
-    let (answers, warnings) =
-        futures::join!(check_all(&probes, PROBE_LIMIT), join_all(checks.iter().map(server_settings)));
+    let tables = async {
+        let error = timeout(PROBE_LIMIT, database.as_ref()?.check_migrations()).await.ok()?.err()?;
+        let todo = "run the release that made its tables, or name another database in DATABASE_URL: a service does not \
+                    start on it as it is";
+        Some(Finding::failed("database", error.to_string(), todo))
+    };
+    let (answers, warnings, tables) =
+        futures::join!(check_all(&probes, PROBE_LIMIT), join_all(checks.iter().map(server_settings)), tables);
+    // One that does not answer is told of by its probe.
+    let is_there = answers.iter().any(|check| check.name == "database" && check.outcome.is_ok());
     findings.extend(answers.into_iter().map(answered));
     findings.extend(warnings.into_iter().flatten());
+    findings.extend(tables.filter(|_| is_there));
     findings
 }
 

@@ -8,7 +8,7 @@ mod place;
 use std::path::{Path, PathBuf};
 
 use agent_core::ports::Upload;
-use agent_core::words::is_component_name;
+use agent_core::words::{ComponentRecord, ComponentVersion, is_component_name};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
@@ -82,6 +82,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     let signature = match (&standing, left_out, pair.signature.is_some()) {
         (Standing::Signer(key), ..) => key.clone(),
         (_, Some(other), _) => format!("left out: it is for the name {other}, use --name {other} to keep it"),
+        (Standing::Digest, None, true) => "kept, and not needed: the policy names the digest".to_owned(),
         (_, None, true) => "kept, and verified by nobody: the policy names no signer for it".to_owned(),
         (_, None, false) => "none".to_owned(),
     };
@@ -111,15 +112,43 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
 /// Proposes it to all replicas.
 async fn propose(name: &str, pair: &Pair, source: &str, json: bool) -> anyhow::Result<Exit> {
     let upload = Upload { bytes: pair.component.clone(), signature: pair.signature.clone() };
-    let view = versions::propose(name, upload, source).await?;
-    let view = view.context("DATABASE_URL is set, and versions of tools are not kept there")?;
+    let proposed = versions::propose(name, upload, source).await?;
+    let (view, changed) =
+        proposed.context("DATABASE_URL is set, and versions of tools are not kept there")?;
+    let (said, exit) = match changed {
+        true => (format!("proposed {name} to every service on DATABASE_URL"), Exit::Success),
+        false => known_already(name, &Digest::of(&pair.component).to_string(), &view.record),
+    };
     if json {
-        print(&json_line(&json!({ "proposed": name, "from": source, "component": view })))?;
-        return Ok(Exit::Success);
+        print(&json_line(
+            &json!({ "proposed": name, "changed": changed, "from": source, "component": view }),
+        ))?;
+        return Ok(exit);
     }
-    print(&format!("proposed {name} to every service on DATABASE_URL\n  from       {source}\n"))?;
+    print(&format!("{said}\n  from       {source}\n"))?;
     print(&versions::describe(&view))?;
-    Ok(Exit::Success)
+    Ok(exit)
+}
+
+/// What is said of a version that is known already, so that proposing it changed nothing. It is a failure
+/// where that version neither serves nor waits: the command does not have it serve.
+fn known_already(name: &str, digest: &str, record: &ComponentRecord) -> (String, Exit) {
+    let is_it = |version: &&ComponentVersion| version.digest == digest;
+    let serves = record.active.as_deref() == Some(digest);
+    let (state, exit) = match record.versions.iter().find(is_it) {
+        Some(_) if serves && record.enabled => ("it serves".to_owned(), Exit::Success),
+        Some(_) if serves => (format!("to have it serve: agent-host tools enable {name}"), Exit::Failure),
+        Some(version) if versions::is_waiting(version) => {
+            let approve = format!("agent-host tools approve {name} --digest {digest}");
+            (format!("it waits for an approval: {approve}"), Exit::Success)
+        }
+        _ => {
+            let action = if record.previous.iter().any(|one| one == digest) { "rollback" } else { "promote" };
+            let command = format!("agent-host tools {action} {name} --digest {digest}");
+            (format!("to have it serve: {command}"), Exit::Failure)
+        }
+    };
+    (format!("this version of {name} is known already, and nothing was changed: {state}"), exit)
 }
 
 /// Gets a component from a file or a registry.
@@ -208,7 +237,49 @@ fn pair_of(fetched: &Fetched, name: &str) -> (Pair, Option<String>) {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::words::{ComponentFacts, VersionSource, VersionStatus};
+
     use super::*;
+
+    #[test]
+    fn a_version_that_is_known_already_fails_where_it_does_not_serve_and_does_not_wait() {
+        let approved = || VersionStatus::Approved { by: "policy".into(), at: 1 };
+        let version = |digest: &str, status: VersionStatus| ComponentVersion {
+            digest: digest.into(),
+            source: VersionSource::Folder,
+            proposed_at: 1,
+            status,
+            facts: ComponentFacts::default(),
+        };
+        let record = ComponentRecord {
+            enabled: true,
+            active: Some("new".into()),
+            previous: vec!["old".into()],
+            versions: vec![
+                version("waits", VersionStatus::Waiting { because: vec![] }),
+                version("new", approved()),
+                version("tried", approved()),
+                version("old", approved()),
+            ],
+            ..ComponentRecord::default()
+        };
+        let disabled = ComponentRecord { enabled: false, ..record.clone() };
+        for (record, digest, exit, said) in [
+            (&record, "new", Exit::Success, "nothing was changed: it serves"),
+            (
+                &record,
+                "waits",
+                Exit::Success,
+                "it waits for an approval: agent-host tools approve echo --digest waits",
+            ),
+            (&record, "old", Exit::Failure, "agent-host tools rollback echo --digest old"),
+            (&record, "tried", Exit::Failure, "agent-host tools promote echo --digest tried"),
+            (&disabled, "new", Exit::Failure, "agent-host tools enable echo"),
+        ] {
+            let (text, ended) = known_already("echo", digest, record);
+            assert!(text.ends_with(said) && ended == exit, "{digest}: {text}");
+        }
+    }
 
     #[test]
     fn a_name_is_no_path_and_no_hidden_file() {

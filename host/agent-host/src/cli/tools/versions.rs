@@ -182,11 +182,16 @@ pub(crate) async fn change(name: &str, action: AdminAction, as_json: bool) -> an
     Ok(Exit::Success)
 }
 
-/// Proposes a version for all replicas, if there is a store for them. Nothing when there is none.
-pub(super) async fn propose(name: &str, upload: Upload, from: &str) -> anyhow::Result<Option<ComponentView>> {
+/// Proposes a version for all replicas, if there is a store for them, and says whether that changed anything.
+/// Nothing when there is none.
+pub(super) async fn propose(
+    name: &str,
+    upload: Upload,
+    from: &str,
+) -> anyhow::Result<Option<(ComponentView, bool)>> {
     let host = open().await?;
     match host.propose(name, upload, VersionSource::CommandLine { from: from.to_owned() }, OPERATOR).await {
-        Ok(view) => Ok(Some(view)),
+        Ok(proposed) => Ok(Some(proposed)),
         Err(AdminError::NoStore) => Ok(None),
         Err(error) => Err(error).with_context(|| of(name)),
     }
@@ -383,7 +388,7 @@ fn kind(kind: TrialKind) -> &'static str {
     }
 }
 
-fn is_waiting(version: &ComponentVersion) -> bool {
+pub(super) fn is_waiting(version: &ComponentVersion) -> bool {
     matches!(version.status, VersionStatus::Waiting { .. })
 }
 

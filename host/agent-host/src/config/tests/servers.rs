@@ -54,3 +54,11 @@ fn a_password_in_the_wrong_setting_of_a_login_is_not_shown() {
         assert!(said.contains(name) && !said.contains("hunter2") && !said.contains("alice"), "{said}");
     }
 }
+
+#[test]
+fn recording_the_http_of_tools_needs_a_database() {
+    check("a", &[("TOOLS_RECORD_HTTP", "on")], &["DATABASE_URL"]);
+    check("a", &[("TOOLS_RECORD_HTTP", "on"), ("DATABASE_URL", "x://y")], &["DATABASE_URL"]);
+    check("a", &[("TOOLS_RECORD_HTTP", "on"), ("DATABASE_URL", "sqlite://agent.db")], &[]);
+    check("a", &[("TOOLS_RECORD_HTTP", "off")], &[]);
+}

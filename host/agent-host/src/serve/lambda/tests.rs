@@ -13,7 +13,7 @@ fn written_within(time: Duration) -> (LeftBehind, Arc<AtomicBool>) {
         sleep(time).await;
         written.store(true, Ordering::Relaxed);
     });
-    (LeftBehind { recording: None, writes, spans: None }, is_written)
+    (LeftBehind { recording: None, http_recordings: None, writes, spans: None }, is_written)
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,14 +91,12 @@ impl JobRow {
 
 /// What a worker is given of a job that it claimed.
 pub(super) fn into_claim(row: ClaimRow, token: String, leased_at: Instant) -> Claim {
+    let are_none = row.is_first();
     Claim {
         job_id: row.id,
         token,
         epoch: Epoch(row.claims.unsigned_abs()),
-        earlier: EarlierClaims {
-            are_none: row.is_first(),
-            lost: u32::try_from(row.losses).unwrap_or(u32::MAX),
-        },
+        earlier: EarlierClaims { are_none, lost: u32::try_from(row.losses).unwrap_or(u32::MAX) },
         run_id: row.run_id,
         cancel_asked: row.cancel_asked != 0,
         data: JobOptions::from_text(row.options.as_deref()).map(|options| JobData {

@@ -75,7 +75,8 @@ fn compound_types_are_closed() {
     );
     let one = |name: &str, ty: &str| json!({ "type": "object", "properties": { name: { "type": ty } }, "required": [name], "additionalProperties": false });
     let cases = [("a", None), ("b", Some(WitType::Bool)), ("c", None)];
-    let variant = WitType::Variant(cases.map(|(name, ty)| Case { name: name.to_owned(), ty }).into_iter().collect());
+    let variant =
+        WitType::Variant(cases.map(|(name, ty)| Case { name: name.to_owned(), ty }).into_iter().collect());
     assert_eq!(
         schema(&variant),
         json!({ "anyOf": [{ "type": "string", "enum": ["a", "c"] }, one("b", "boolean")] })
