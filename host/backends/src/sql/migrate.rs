@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 22] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 23] = [
     (
         1,
         "runs and jobs",
@@ -141,6 +141,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 22] = [
         "indexes of what has ended",
         include_str!("../../migrations/postgres/0023_indexes_of_what_has_ended.sql"),
         include_str!("../../migrations/sqlite/0023_indexes_of_what_has_ended.sql"),
+    ),
+    (
+        24,
+        "runs of users",
+        include_str!("../../migrations/postgres/0024_runs_of_users.sql"),
+        include_str!("../../migrations/sqlite/0024_runs_of_users.sql"),
     ),
 ];
 

@@ -22,10 +22,15 @@ macro_rules! select {
     };
 }
 
-/// `$1` user, `$2` and `$3` end and id of the last one of the page before, `$4` most rows.
+/// `$1` and `$2` end and id of the last one of the page before, `$3` most rows.
 const LIST: &str = select!(
-    "finished_at <= $2 AND (finished_at < $2 OR run_id < $3) AND ($1 IS NULL OR user_id = $1) \
-    ORDER BY finished_at DESC, run_id DESC LIMIT $4"
+    "finished_at <= $1 AND (finished_at < $1 OR run_id < $2) ORDER BY finished_at DESC, run_id DESC LIMIT $3"
+);
+
+/// As [`LIST`], of the user `$4`, along the index of the runs of each.
+const LIST_OF_USER: &str = select!(
+    "user_id = $4 AND finished_at <= $1 AND (finished_at < $1 OR run_id < $2) \
+    ORDER BY finished_at DESC, run_id DESC LIMIT $3"
 );
 
 /// Keeps runs in the database. What is written at the same time is committed together, with what the queue
@@ -139,8 +144,12 @@ impl RunStore for SqlRuns {
         let user_id = wanted.user_id.map(|id| escape(id).into_owned());
         let (end, id) = wanted.after.map_or((i64::MAX, ""), |(end, id)| (to_ms(end), id));
         let rows: Vec<RecordRow> = reading!(&self.pool, db => {
-            let query = sqlx::query_as(LIST).bind(user_id.as_deref()).bind(end).bind(escape(id));
-            query.bind(i64::from(wanted.limit)).fetch_all(db)
+            let query = sqlx::query_as(if user_id.is_some() { LIST_OF_USER } else { LIST });
+            let mut query = query.bind(end).bind(escape(id)).bind(i64::from(wanted.limit));
+            if let Some(user_id) = user_id.as_deref() {
+                query = query.bind(user_id);
+            }
+            query.fetch_all(db)
         })
         .map_err(failed)?;
         rows.into_iter().map(RecordRow::into_record).collect()
@@ -189,4 +198,20 @@ fn not_committed(CommitError(detail): CommitError) -> JournalError {
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]
 fn failed(error: sqlx::Error) -> JournalError {
     JournalError::Store { detail: describe(&error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::sqlite_plans::SqlitePlans;
+
+    #[tokio::test]
+    async fn on_sqlite_lists_are_read_in_the_order_of_an_index() {
+        let mut plans = SqlitePlans::open().await;
+        for (sql, index) in [(LIST, "run_records_by_end"), (LIST_OF_USER, "run_records_of_user (user_id=?")] {
+            let steps = plans.steps(sql).await;
+            assert!(steps.iter().any(|step| step.contains(index)), "{steps:?}");
+            assert!(sql == LIST || !steps.iter().any(|step| step.contains("B-TREE")), "{steps:?}");
+        }
+    }
 }
