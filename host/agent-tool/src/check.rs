@@ -250,21 +250,21 @@ impl Check<'_> {
     }
 }
 
-/// The examples of a schema as whole arguments, with where they stand.
-fn examples(schema: &Value, seed: u64) -> Vec<(String, Map<String, Value>)> {
-    let list = |schema: &Value| schema.get("examples").and_then(Value::as_array).cloned().unwrap_or_default();
-    let whole = list(schema).into_iter().filter_map(|example| match example {
-        Value::Object(members) => Some(("of all arguments".to_owned(), members)),
-        _ => None,
-    });
-    let mut all: Vec<_> = whole.collect();
+/// The examples of a schema as whole arguments, with where they stand. Each is made when it is asked for.
+fn examples(schema: &Value, seed: u64) -> impl Iterator<Item = (String, Map<String, Value>)> {
+    let whole = listed(schema)
+        .filter_map(|example| Some(("of all arguments".to_owned(), example.as_object()?.clone())));
     let others = Generator::new(schema, seed).valid();
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        for example in list(property) {
-            let mut arguments = others.clone();
-            arguments.insert(name.clone(), example);
-            all.push((format!("of {name}"), arguments));
-        }
-    }
-    all
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let of_one = properties.flat_map(|(name, property)| listed(property).map(move |example| (name, example)));
+    whole.chain(of_one.map(move |(name, example)| {
+        let mut arguments = others.clone();
+        arguments.insert(name.clone(), example.clone());
+        (format!("of {name}"), arguments)
+    }))
+}
+
+/// The examples that stand in a schema.
+fn listed(schema: &Value) -> impl Iterator<Item = &Value> {
+    schema.get("examples").and_then(Value::as_array).into_iter().flatten()
 }

@@ -169,21 +169,22 @@ impl<'a> Probe<'a> {
         let until = Instant::now() + LONGEST_SHRINKING;
         let (mut smallest, mut last) = (arguments.clone(), None);
         let mut calls = 0;
-        'smaller: loop {
+        loop {
+            let mut found = None;
             for next in smaller(&smallest) {
                 if calls >= MOST_SHRINKING || Instant::now() > until {
-                    break 'smaller;
+                    break;
                 }
                 calls += 1;
                 let again = self.call(tool, &next, upstreams, None).await;
                 if again.outcome() == called.outcome() {
-                    (smallest, last) = (next, Some(again));
-                    continue 'smaller;
+                    found = Some((next, again));
+                    break;
                 }
             }
-            break;
+            let Some((next, again)) = found else { return (smallest, last) };
+            (smallest, last) = (next, Some(again));
         }
-        (smallest, last)
     }
 }
 

@@ -161,8 +161,8 @@ impl Abuse<'_> {
     }
 
     async fn invalid(&mut self, usual: &Usual<'_>) {
-        let mut timed_out = 0;
-        for abuse in invalid(&self.tool.input_schema, &usual.arguments, Size::default()) {
+        let (mut timed_out, tool) = (0, self.tool);
+        for abuse in invalid(&tool.input_schema, &usual.arguments, Size::default()) {
             // A tool that hangs is known by now, and every further call takes as long.
             if self.is_over() || timed_out > 2 {
                 self.result.is_cut = true;

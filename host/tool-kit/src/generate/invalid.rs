@@ -48,35 +48,35 @@ pub struct Abuse {
 }
 
 /// Abuses of a tool, made of arguments that are `valid`. The host refuses most of them by the schema; the
-/// others reach the tool, which has to bear them.
-pub fn invalid(schema: &Value, valid: &Map<String, Value>, size: Size) -> Vec<Abuse> {
-    let mut abuses = vec![
+/// others reach the tool, which has to bear them. Each is made when it is asked for: there are hundreds, and
+/// each has a copy of the arguments.
+pub fn invalid(schema: &Value, valid: &Map<String, Value>, size: Size) -> impl Iterator<Item = Abuse> {
+    let properties = Keywords::of(schema).members("properties");
+    let names: Vec<&String> = properties.into_iter().flat_map(Map::keys).take(MOST_MEMBERS).collect();
+    let huge = names.is_empty().then(|| {
+        let text = json!("x".repeat(size.text));
+        with(valid, "a huge argument that there is not", "no_such_argument", text)
+    });
+    let whole = [
         abuse("no arguments at all", Map::new()),
         with(valid, "an argument that there is not", "no_such_argument", json!(1)),
     ];
-    let properties = Keywords::of(schema).members("properties");
-    let names: Vec<&String> = properties.into_iter().flat_map(Map::keys).take(MOST_MEMBERS).collect();
-    for name in &names {
-        if valid.contains_key(*name) {
-            let rest = valid.iter().filter(|(key, _)| key != name);
-            let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
-            abuses.push(abuse(format!("without {name}"), rest));
-        }
-        abuses.extend(of_member(valid, name, size));
-    }
-    if names.is_empty() {
-        abuses.push(with(
-            valid,
-            "a huge argument that there is not",
-            "no_such_argument",
-            json!("x".repeat(size.text)),
-        ));
-    }
-    abuses
+    let of_members = names
+        .into_iter()
+        .flat_map(move |name| without(valid, name).into_iter().chain(of_member(valid, name, size)));
+    whole.into_iter().chain(of_members).chain(huge)
+}
+
+fn without(valid: &Map<String, Value>, name: &str) -> Option<Abuse> {
+    valid.contains_key(name).then(|| {
+        let rest = valid.iter().filter(|(key, _)| *key != name);
+        let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+        abuse(format!("without {name}"), rest)
+    })
 }
 
 /// What one argument can be made instead.
-fn of_member(valid: &Map<String, Value>, name: &str, size: Size) -> Vec<Abuse> {
+fn of_member(valid: &Map<String, Value>, name: &str, size: Size) -> impl Iterator<Item = Abuse> {
     let wrong = [
         ("null", json!(null)),
         ("true", json!(true)),
@@ -99,10 +99,8 @@ fn of_member(valid: &Map<String, Value>, name: &str, size: Size) -> Vec<Abuse> {
     let all = wrong.into_iter().map(|(what, value)| (what.to_owned(), value));
     let texts = ODD_TEXTS.iter().map(|(what, text)| ((*what).to_owned(), json!(text)));
     let numbers = ODD_NUMBERS.iter().map(|text| (format!("the text {text:?}"), json!(text)));
-    all.chain(texts)
-        .chain(numbers)
-        .map(|(what, value)| with(valid, &format!("{what} as {name}"), name, value))
-        .collect()
+    let values = all.chain(texts).chain(numbers);
+    values.map(move |(what, value)| with(valid, &format!("{what} as {name}"), name, value))
 }
 
 fn nested(depth: usize) -> Value {

@@ -28,6 +28,10 @@ const MOST_ASKED: u64 = 100_000;
 /// Numbers without bounds are within these, so that most tools have an answer.
 const USUAL: (f64, f64) = (-1000.0, 1000.0);
 
+/// Most values and bytes of texts that one set of arguments is made of: lists of lists that a schema asks for
+/// would else take all memory. What is not made any more is `null` or left out.
+const MOST_MADE: usize = 200_000;
+
 /// Most schemas that the keywords of one part are taken together from.
 const MOST_PARTS: usize = 1_000;
 
@@ -38,17 +42,19 @@ pub struct Generator<'s> {
     random: Rng,
     /// Whether optional members are left out and bounds are met exactly.
     edges: bool,
+    /// What may still be made of the arguments that are being made.
+    left: usize,
 }
 
 impl<'s> Generator<'s> {
     /// With the same seed the same arguments are made.
     pub fn new(schema: &'s Value, seed: u64) -> Self {
-        Self { document: Document(schema), random: Rng::with_seed(seed), edges: false }
+        Self { document: Document(schema), random: Rng::with_seed(seed), edges: false, left: 0 }
     }
 
     /// The next arguments that should be valid: every other one is at the edges of what the schema allows.
     pub fn valid(&mut self) -> Map<String, Value> {
-        self.edges = !self.edges;
+        (self.edges, self.left) = (!self.edges, MOST_MADE);
         match self.value(self.document.0, 0) {
             Value::Object(members) => members,
             _ => Map::new(),
@@ -56,13 +62,14 @@ impl<'s> Generator<'s> {
     }
 
     fn value(&mut self, schema: &Value, depth: usize) -> Value {
-        if depth > MOST_DEPTH {
+        if depth > MOST_DEPTH || self.left == 0 {
             return Value::Null;
         }
+        self.pay(1);
         let combined = self.document.combined(schema, &mut { MOST_PARTS });
         let keywords = Keywords::from(&combined);
         if let Some(value) = keywords.get("const") {
-            return value.clone();
+            return self.copied(value);
         }
         for key in ["enum", "examples"] {
             // Examples are what the author thinks of, so they come often but not always.
@@ -71,7 +78,7 @@ impl<'s> Generator<'s> {
                 && (key == "enum" || self.random.u8(..3) > 0)
                 && let Some(value) = self.choose(values)
             {
-                return value.clone();
+                return self.copied(value);
             }
         }
         for key in ["oneOf", "anyOf"] {
@@ -83,13 +90,28 @@ impl<'s> Generator<'s> {
         match self.kind(keywords) {
             Some("object") => Value::Object(self.object(keywords, depth)),
             Some("array") => Value::Array(self.array(keywords, depth)),
-            Some("string") => Value::String(text::make(keywords, self.edges, &mut self.random)),
+            Some("string") => {
+                let text = text::make(keywords, self.edges, &mut self.random);
+                self.pay(text.len());
+                Value::String(text)
+            }
             Some("integer") => self.number(keywords, true),
             Some("number") => self.number(keywords, false),
             Some("boolean") => Value::Bool(self.random.bool()),
             Some("null") => Value::Null,
             _ => self.anything(),
         }
+    }
+
+    /// Counts what was made. The last text or copy may be larger than what is left.
+    fn pay(&mut self, made: usize) {
+        self.left = self.left.saturating_sub(made);
+    }
+
+    /// A value that stands in the schema.
+    fn copied(&mut self, value: &Value) -> Value {
+        self.pay(size(value));
+        value.clone()
     }
 
     /// What a choice of `oneOf` made, with the members beside it.
@@ -116,20 +138,24 @@ impl<'s> Generator<'s> {
         let mut members = Map::new();
         for (name, schema) in keywords.members("properties").into_iter().flatten() {
             let is_wanted = required.contains(&name.as_str()) || (!self.edges && self.random.bool());
-            if is_wanted {
+            if is_wanted && self.left > 0 {
+                self.pay(name.len());
                 members.insert(name.clone(), self.value(schema, depth + 1));
             }
         }
         for name in required {
-            if !members.contains_key(name) {
+            if !members.contains_key(name) && self.left > 0 {
+                self.pay(1 + name.len());
                 members.insert(name.to_owned(), self.anything());
             }
         }
         let least = bound(keywords, "minProperties").unwrap_or(0);
         let more = keywords.get("additionalProperties").filter(|more| more.is_object());
-        while (members.len() as u64) < least {
+        while (members.len() as u64) < least && self.left > 0 {
+            let name = format!("key{}", members.len());
+            self.pay(1 + name.len());
             let value = more.map_or(Value::from(1), |schema| self.value(schema, depth + 1));
-            members.insert(format!("key{}", members.len()), value);
+            members.insert(name, value);
         }
         members
     }
@@ -145,6 +171,9 @@ impl<'s> Generator<'s> {
         let is_unique = keywords.is("uniqueItems", true);
         let mut made: Vec<Value> = vec![];
         for at in 0..length {
+            if self.left == 0 {
+                break;
+            }
             let schema = firsts.get(at).unwrap_or(items);
             let mut value = self.value(schema, depth + 1);
             for _ in 0..20 {
@@ -198,6 +227,16 @@ impl<'s> Generator<'s> {
 
     fn choose<'a, T>(&mut self, among: &'a [T]) -> Option<&'a T> {
         if among.is_empty() { None } else { among.get(self.random.usize(..among.len())) }
+    }
+}
+
+/// The values in a value and the bytes of its texts.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| 1 + size(item)).sum(),
+        Value::Object(members) => members.iter().map(|(name, member)| 1 + name.len() + size(member)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 

@@ -1,41 +1,42 @@
 //! Smaller arguments than those that failed: tried in their order, the first that still fails is made smaller
 //! again.
 
+use std::iter;
+
 use serde_json::{Map, Value};
 
+/// Steps, each made when it is asked for: there may be thousands, and each has a copy of nearly everything.
+type Steps<'a, T> = Box<dyn Iterator<Item = T> + Send + 'a>;
+
 /// Arguments that are a step smaller, the largest steps first.
-pub fn smaller(arguments: &Map<String, Value>) -> Vec<Map<String, Value>> {
-    let whole = Value::Object(arguments.clone());
-    let objects = of(&whole).into_iter().filter_map(|value| match value {
-        Value::Object(members) if members != *arguments => Some(members),
-        _ => None,
-    });
-    objects.collect()
+pub fn smaller(arguments: &Map<String, Value>) -> Steps<'_, Map<String, Value>> {
+    Box::new(of_object(arguments).filter(move |members| members != arguments))
 }
 
-fn of(value: &Value) -> Vec<Value> {
+fn of(value: &Value) -> Steps<'_, Value> {
     match value {
-        Value::Null => vec![],
-        Value::Bool(true) => vec![Value::Bool(false)],
-        Value::Bool(false) => vec![],
-        Value::Number(number) => of_number(number.as_f64().unwrap_or_default()),
-        Value::String(text) => of_text(text).into_iter().map(Value::String).collect(),
-        Value::Array(items) => of_list(items).into_iter().map(Value::Array).collect(),
-        Value::Object(members) => {
-            let without = members.keys().map(|key| {
-                let rest = members.iter().filter(|(other, _)| *other != key);
-                Value::Object(rest.map(|(key, value)| (key.clone(), value.clone())).collect())
-            });
-            let with_smaller = members.iter().flat_map(|(key, value)| {
-                of(value).into_iter().map(move |smaller| {
-                    let mut members = members.clone();
-                    members.insert(key.clone(), smaller);
-                    Value::Object(members)
-                })
-            });
-            without.chain(with_smaller).collect()
-        }
+        Value::Null | Value::Bool(false) => Box::new(iter::empty()),
+        Value::Bool(true) => Box::new(iter::once(Value::Bool(false))),
+        Value::Number(number) => Box::new(of_number(number.as_f64().unwrap_or_default()).into_iter()),
+        Value::String(text) => Box::new(of_text(text).into_iter().map(Value::String)),
+        Value::Array(items) => Box::new(of_list(items).map(Value::Array)),
+        Value::Object(members) => Box::new(of_object(members).map(Value::Object)),
     }
+}
+
+fn of_object(members: &Map<String, Value>) -> Steps<'_, Map<String, Value>> {
+    let without = members.keys().map(move |key| {
+        let rest = members.iter().filter(|(other, _)| *other != key);
+        rest.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>()
+    });
+    let with_smaller = members.iter().flat_map(move |(key, value)| {
+        of(value).map(move |smaller| {
+            let mut members = members.clone();
+            members.insert(key.clone(), smaller);
+            members
+        })
+    });
+    Box::new(without.chain(with_smaller))
 }
 
 fn of_number(number: f64) -> Vec<Value> {
@@ -67,28 +68,31 @@ fn of_text(text: &str) -> Vec<String> {
     smaller
 }
 
-fn of_list(items: &[Value]) -> Vec<Vec<Value>> {
+fn of_list(items: &[Value]) -> Steps<'_, Vec<Value>> {
     /// Most items that are looked at one by one.
     const LOOKED_AT: usize = 8;
     if items.is_empty() {
-        return vec![];
+        return Box::new(iter::empty());
     }
     let (first, second) = items.split_at(items.len() / 2);
-    let mut smaller = vec![vec![], first.to_vec(), second.to_vec()];
-    for (at, item) in items.iter().enumerate().take(LOOKED_AT) {
-        let mut rest = items.to_vec();
-        rest.remove(at);
-        smaller.push(rest);
-        smaller.extend(of(item).into_iter().map(|small| {
+    let parts: [&[Value]; 3] = [&[], first, second];
+    let one_by_one = items.iter().enumerate().take(LOOKED_AT).flat_map(move |(at, item)| {
+        let without = iter::once_with(move || {
+            let mut rest = items.to_vec();
+            rest.remove(at);
+            rest
+        });
+        let with_smaller = of(item).map(move |smaller| {
+            let mut items = items.to_vec();
+            if let Some(item) = items.get_mut(at) {
+                *item = smaller;
+            }
             items
-                .iter()
-                .enumerate()
-                .map(|(other, item)| if other == at { small.clone() } else { item.clone() })
-                .collect()
-        }));
-    }
-    smaller.retain(|list| list != items);
-    smaller
+        });
+        without.chain(with_smaller)
+    });
+    let steps = parts.into_iter().map(<[Value]>::to_vec).chain(one_by_one);
+    Box::new(steps.filter(move |list| list.as_slice() != items))
 }
 
 #[cfg(test)]
@@ -100,10 +104,11 @@ mod tests {
     /// Makes arguments smaller as long as they fail.
     fn shrunk(arguments: &Value, fails: impl Fn(&Value) -> bool) -> Value {
         let mut now = arguments.as_object().unwrap().clone();
-        while let Some(next) = smaller(&now).into_iter().find(|next| fails(&Value::Object(next.clone()))) {
+        loop {
+            let next = smaller(&now).find(|next| fails(&Value::Object(next.clone())));
+            let Some(next) = next else { return Value::Object(now) };
             now = next;
         }
-        Value::Object(now)
     }
 
     #[test]
@@ -118,7 +123,7 @@ mod tests {
     #[test]
     fn every_step_is_another_and_it_ends() {
         let large = json!({"a": [[0, ""], null, false], "b": "日本", "c": -3.5, "d": {"e": {"f": 1e300}}});
-        assert!(smaller(large.as_object().unwrap()).iter().all(|next| Value::Object(next.clone()) != large));
+        assert!(smaller(large.as_object().unwrap()).all(|next| Value::Object(next) != large));
         assert_eq!(shrunk(&large, |_| true), json!({}));
     }
 }

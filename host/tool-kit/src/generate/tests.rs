@@ -71,11 +71,29 @@ fn a_schema_that_refers_to_itself_or_to_nothing_ends() {
 }
 
 #[test]
+fn a_schema_that_asks_for_more_than_fits_into_memory_gets_a_part_of_it() {
+    let many = |items: Value| json!({"type": "array", "minItems": 100_000, "items": items});
+    let text = json!({"type": "string", "minLength": 100_000});
+    let object = json!({"type": "object", "minProperties": 100_000, "additionalProperties": text});
+    let copied = json!({"const": "x".repeat(10_000)});
+    for schema in [many(many(many(json!({"type": "null"})))), many(text), object, many(copied)] {
+        let schema = json!({"type": "object", "properties": {"a": schema}, "required": ["a"]});
+        let mut generator = Generator::new(&schema, 1);
+        for _ in 0..2 {
+            let made = Value::Object(generator.valid());
+            let made = size(&made);
+            // As much as there may be, and the text that was the last one.
+            assert!((MOST_MADE / 2..MOST_MADE + 110_000).contains(&made), "{made}");
+        }
+    }
+}
+
+#[test]
 fn a_strict_schema_refuses_nearly_all_abuses_and_all_of_them_differ_from_what_is_valid() {
     let schema = &schemas()[1];
     let validator = jsonschema::validator_for(schema).unwrap();
     let valid = Generator::new(schema, 3).valid();
-    let abuses = invalid(schema, &valid, Size { text: 1 << 10, items: 100, depth: 20 });
+    let abuses: Vec<_> = invalid(schema, &valid, Size { text: 1 << 10, items: 100, depth: 20 }).collect();
     assert!(abuses.len() > 200, "{}", abuses.len());
     assert!(abuses.iter().all(|abuse| abuse.arguments != valid));
     let allowed: Vec<_> =
