@@ -117,19 +117,9 @@ impl Lines {
     /// Message and fields, cut to size and cleaned.
     fn bound(&self, message: &str, fields: &[(String, String)]) -> (String, String) {
         let message = printable(&self.without_secrets(message), self.line_bytes);
-        let mut room = self.line_bytes.saturating_sub(message.len());
-        let mut text = String::new();
-        for (key, value) in fields.iter().take(FIELDS) {
-            let field =
-                format!("{}={} ", printable(key, room), printable(&self.without_secrets(value), room));
-            room = room.saturating_sub(field.len());
-            text.push_str(&field);
-            if room == 0 {
-                break;
-            }
-        }
-        text.truncate(text.trim_end().len());
-        (message, text)
+        let room = self.line_bytes.saturating_sub(message.len());
+        let fields = shown_fields(fields, room, |text| self.without_secrets(text));
+        (message, fields)
     }
 
     fn write(&mut self, level: &str, message: &str, fields: &[(String, String)]) {
@@ -157,6 +147,28 @@ impl Lines {
     }
 }
 
+/// Fields as one text of at most about `room` bytes. Each is searched for secrets as it is shown: one may be
+/// its key, or lie over key and value.
+fn shown_fields(
+    fields: &[(String, String)],
+    room: usize,
+    without_secrets: impl Fn(&str) -> String,
+) -> String {
+    let mut shown = String::new();
+    for (key, value) in fields.iter().take(FIELDS) {
+        if shown.len() >= room {
+            break;
+        }
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        let field = without_secrets(&format!("{key}={value}"));
+        let field = printable(&field, room.saturating_sub(shown.len()));
+        shown.push_str(&field);
+    }
+    shown
+}
+
 impl Host for LogState {
     fn write(&mut self, level: String, message: String, fields: Vec<(String, String)>) {
         self.write_line(&level, &message, &fields);
@@ -179,5 +191,36 @@ impl Drop for Lines {
                 "the tool wrote more log lines than it may"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(fields: &[(&str, &str)], room: usize) -> String {
+        let fields: Vec<_> =
+            fields.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let marked = |text: &str| text.replace("user=hunter2", "[secret]").replace("hunter2", "[key]");
+        shown_fields(&fields, room, marked)
+    }
+
+    #[test]
+    fn a_secret_is_found_in_keys_and_over_key_and_value() {
+        assert_eq!(shown(&[("a", "1"), ("b", "2 3")], 100), "a=1 b=2 3");
+        assert_eq!(shown(&[("hunter2", "1"), ("a", "hunter2")], 100), "[key]=1 a=[key]");
+        assert_eq!(shown(&[("user", "hunter2")], 100), "[secret]");
+    }
+
+    #[test]
+    fn all_fields_together_have_the_room_that_a_message_leaves() {
+        let long = "x".repeat(1_000);
+        let long = long.as_str();
+        for room in [0, 1, 7, 100] {
+            let text = shown(&[(long, long), (long, long)], room);
+            assert_eq!(text.trim_end_matches('…').len(), room, "{text}");
+        }
+        assert_eq!(shown(&[("a", "1"), (long, long)], 6), "a=1 xx…");
+        assert_eq!(shown(&[("a", "1"); 20], 1_000).matches("a=1").count(), FIELDS);
     }
 }
