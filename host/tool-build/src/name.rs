@@ -140,8 +140,8 @@ fn used_in_templates(language: Language) -> &'static [&'static str] {
     }
 }
 
-/// Checks the name of a new project: `[a-z][a-z0-9]*(-[a-z0-9]+)*`, not too long, not reserved, and not used in
-/// the templates of its language.
+/// Checks the name of a new project: `[a-z][a-z0-9]*(-[a-z0-9]+)*`, not too long, not reserved, and not used
+/// in the templates of its language.
 ///
 /// # Errors
 /// Says what is wrong with it, and proposes a name when one is near.

@@ -125,7 +125,7 @@ async fn a_column_that_a_newer_program_adds_fails_no_reader_of_records() {
 async fn looking_at_the_migrations_of_a_database_makes_none() {
     for database in [Database::sqlite(), Database::postgres().await] {
         assert_eq!(database.pool().check_migrations().await, Ok(()), "none was run yet");
-        // It would fail if there was such a table already.
+        // The statement fails where there is such a table already.
         database.execute("CREATE TABLE _sqlx_migrations (version INTEGER)").await;
         database.execute("DROP TABLE _sqlx_migrations").await;
         database.pool().migrate().await.unwrap();

@@ -196,9 +196,9 @@ impl PolicyStore {
     }
 }
 
-/// Where the policy of a tools folder is unless something else is said: `<folder>.policy.toml`, beside it. The
-/// name is that of the path. A path that ends in none, such as `.` and `..`, is resolved to the folder that
-/// it means. Blocks.
+/// Where the policy of a tools folder is unless something else is said: `<folder>.policy.toml`, beside it.
+/// The name is that of the path. A path that ends in none, such as `.` and `..`, is resolved to the folder
+/// that it means. Blocks.
 fn default_path(tools: &Path) -> Result<PathBuf, PolicyError> {
     let beside = |folder: &Path| {
         let mut name = folder.file_name()?.to_owned();
