@@ -158,8 +158,8 @@ impl State {
         self.ended.push(job_id.to_owned());
     }
 
-    /// Puts those whose time has come among those that wait: in front those whose wait has expired, behind the
-    /// others.
+    /// Puts the jobs whose time has come among those that wait: in front the ones whose wait has expired,
+    /// behind the others.
     pub(super) fn promote(&mut self, now: Instant) {
         self.open.retain(|number| self.jobs.get(number).is_some_and(|entry| !entry.job.status.has_ended()));
         for number in &self.open {

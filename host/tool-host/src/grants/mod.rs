@@ -161,7 +161,7 @@ impl ComponentGrants {
                 if before.is_none_or(|before| before.to_string() != error.to_string()) {
                     tracing::error!(%error, "the last good policy stays in force");
                 }
-                // That the file is broken keeps no credential in use that was replaced or revoked.
+                // A broken file keeps no credential in use that was replaced or revoked.
                 self.forget_changed_secrets(store);
                 false
             }
