@@ -162,16 +162,23 @@ impl State {
     /// behind the others.
     pub(super) fn promote(&mut self, now: Instant) {
         self.open.retain(|number| self.jobs.get(number).is_some_and(|entry| !entry.job.status.has_ended()));
+        let mut expired = Vec::new();
         for number in &self.open {
-            let entry = self.jobs.get_mut(number);
-            if let Some(entry) = entry.filter(|entry| entry.due.is_some_and(|due| due <= now)) {
-                if entry.job.status == JobStatus::Parked {
-                    self.first_place -= 1;
-                    entry.wait_at(self.first_place);
-                } else {
-                    self.last_place += 1;
-                    entry.wait_at(self.last_place);
-                }
+            let Some(entry) = self.jobs.get_mut(number) else { continue };
+            let Some(due) = entry.due.filter(|due| *due <= now) else { continue };
+            if entry.job.status == JobStatus::Parked {
+                expired.push((due, *number));
+            } else {
+                self.last_place += 1;
+                entry.wait_at(self.last_place);
+            }
+        }
+        // The wait that expired first is claimed first.
+        expired.sort_unstable();
+        for (_, number) in expired.iter().rev() {
+            if let Some(entry) = self.jobs.get_mut(number) {
+                self.first_place -= 1;
+                entry.wait_at(self.first_place);
             }
         }
     }

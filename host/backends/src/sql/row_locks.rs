@@ -6,8 +6,8 @@ use test_servers::{Postgres, eventually};
 
 use super::SqlPool;
 
-/// Fills a database, changes something in a transaction, and ends that when `statement` waits for it. Says how
-/// many rows the statement has changed then.
+/// Fills a database, changes something in a transaction, and ends that when `statement` waits for it. Says
+/// how many rows the statement has changed then.
 pub(super) async fn changed_behind(fill: &'static str, change: &str, statement: &str) -> u64 {
     let server = Postgres::start().await;
     SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();

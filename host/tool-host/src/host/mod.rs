@@ -21,6 +21,7 @@ use tokio::sync::{Mutex, watch as watch_channel};
 use crate::call::shadow_calls;
 use crate::compiler::engine::Allocation;
 use crate::config::Config;
+use crate::folder::ANSWER_LIMIT;
 use crate::grants::learning::{Learned, Learning};
 use crate::grants::policy_store::PolicyFile;
 use crate::grants::{self, ComponentGrants, HostMeans};
@@ -35,6 +36,10 @@ use policy_reading::PolicyReading;
 /// Longest time a start waits for its tools: enough for those that were compiled before. The others are
 /// published when they are loaded.
 const START_WAIT: Duration = Duration::from_millis(250);
+
+/// Longest time a start waits to be told whether its tools folder is there: a busy machine is not to take one
+/// that is missing for one that does not answer.
+const LOOK_WAIT: Duration = Duration::from_secs(2);
 
 /// The tools of one folder.
 pub struct ToolHost {
@@ -315,12 +320,15 @@ async fn check_places(config: &Config) -> Result<(), StartError> {
 /// folder that does not answer only the path is known.
 async fn policies_in(folder: &Path, named: Option<PathBuf>) -> (Option<PathBuf>, bool) {
     let seems_inside = named.as_ref().is_some_and(|file| grants::seems_to_lie_in(file, folder));
+    // Paths alone do not tell where links lead. A busy machine is not to take a policy for one that lies
+    // elsewhere, so more time is given where one is named.
+    let limit = if named.is_some() { ANSWER_LIMIT } else { LOOK_WAIT };
     let folder = folder.to_owned();
     let look = tokio::task::spawn_blocking(move || {
         let is_inside = named.is_some_and(|file| grants::lies_in(&file, &folder));
         (grants::misplaced(&folder), is_inside)
     });
-    match tokio::time::timeout(START_WAIT, look).await {
+    match tokio::time::timeout(limit, look).await {
         Ok(Ok(found)) => found,
         Ok(Err(_)) | Err(_) => (None, seems_inside),
     }
@@ -328,7 +336,7 @@ async fn policies_in(folder: &Path, named: Option<PathBuf>) -> (Option<PathBuf>,
 
 /// Whether there is certainly no folder. One that does not answer is listed in time, or is a fault.
 async fn is_missing(folder: &Path) -> bool {
-    let found = tokio::time::timeout(START_WAIT, tokio::fs::metadata(folder)).await;
+    let found = tokio::time::timeout(LOOK_WAIT, tokio::fs::metadata(folder)).await;
     matches!(found, Ok(Err(error)) if error.kind() == NotFound)
 }
 

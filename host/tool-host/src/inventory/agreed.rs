@@ -19,6 +19,7 @@ use super::Inventory;
 use super::agreement::TrialLoad;
 use super::attempts::{Looks, looks_of, looks_of_active};
 use super::file_loads::Part;
+use super::signature_search::Found;
 use crate::component::Component;
 use crate::error::LoadError;
 use crate::folder::component_name;
@@ -88,7 +89,10 @@ impl Inventory {
                 self.follow_records();
                 self.propose_from_folder();
             }
-            Ok(None) => self.load_what_is_due(),
+            Ok(None) => {
+                self.load_what_is_due();
+                self.approve_again();
+            }
             Err(error) => {
                 tracing::debug!(%error, "the versions of tools cannot be read");
                 if agreement.records.is_some() || agreement.goes_by_folder {
@@ -306,6 +310,22 @@ impl Inventory {
         }
     }
 
+    /// Has the versions that wait looked at again when the store answers next, which changes no record.
+    pub(super) fn still_waiting(&mut self) {
+        if let Some(agreement) = &mut self.agreement {
+            agreement.is_waiting_again = true;
+        }
+    }
+
+    fn approve_again(&mut self) {
+        let Some(agreement) = &mut self.agreement else { return };
+        if std::mem::take(&mut agreement.is_waiting_again)
+            && let Some(records) = agreement.records.clone()
+        {
+            self.approve_waiting(&records);
+        }
+    }
+
     /// Approves the versions that wait and that the policy names by now, by digest or by the key that signed
     /// them, or any where nobody is asked.
     fn approve_waiting(&mut self, records: &Records) {
@@ -327,11 +347,15 @@ impl Inventory {
             }
             let name = name.clone();
             let work = async move {
-                let signed = match search {
+                let found = match search {
                     Some(search) => search.newest().await,
-                    None => None,
+                    None => Found::Nothing,
                 };
-                let Some(digest) = signed.or(named) else { return Part::Written };
+                let digest = match (found, named) {
+                    (Found::Signed(digest), _) | (_, Some(digest)) => digest,
+                    (Found::Nothing, None) => return Part::Written,
+                    (Found::Unknown, None) => return Part::StillWaiting,
+                };
                 // Decided of the record that is changed: an operator may have promoted a newer version
                 // meanwhile.
                 let approve = |found: &Versioned| Ok(approve_named(&found.record, &digest));
@@ -343,6 +367,7 @@ impl Inventory {
                     }
                     Err(error) => {
                         tracing::warn!(component = name, %error, "a version that waits could not be approved");
+                        return Part::StillWaiting;
                     }
                 }
                 Part::Written

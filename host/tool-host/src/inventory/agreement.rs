@@ -51,6 +51,9 @@ pub(super) struct Agreement {
     pub(super) trials: BTreeMap<String, TrialLoad>,
     /// When the versions that are to be tried and could not be loaded are loaded again, by the trial's id.
     pub(super) trial_retries: BTreeMap<String, Retry>,
+    /// Whether the versions that wait are looked at again when the store answers next: an approval of the
+    /// policy's failed for now.
+    pub(super) is_waiting_again: bool,
     /// The versions that have come to serve lately, by the id of their counts.
     pub(super) first_calls: BTreeMap<String, Arc<FirstCalls>>,
 }
@@ -91,6 +94,7 @@ impl Agreement {
             proposals: BTreeMap::new(),
             trials: BTreeMap::new(),
             trial_retries: BTreeMap::new(),
+            is_waiting_again: false,
             first_calls: BTreeMap::new(),
         }
     }

@@ -55,6 +55,8 @@ pub(super) enum Part {
     /// The loss of the file of that digest could not be written to the store: the file counts as there until
     /// it can.
     StillInFolder(String),
+    /// Who signed a version that waits could not be read for now, or its approval not be written.
+    StillWaiting,
 }
 
 /// What came of a proposal.

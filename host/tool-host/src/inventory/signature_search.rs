@@ -12,7 +12,7 @@ use agent_core::ports::Versioned;
 use agent_core::words::ComponentVersion;
 use tool_versions::record::is_approved;
 
-use crate::error::LoadError;
+use crate::error::{FailureClass, LoadError};
 use crate::load::{self, Source};
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
@@ -67,14 +67,25 @@ impl Unsigned {
     }
 }
 
+/// What came of a search.
+pub(super) enum Found {
+    /// The digest of the newest version whose kept signature is of a key that the policy trusts.
+    Signed(String),
+    Nothing,
+    /// The store could not say it for now.
+    Unknown,
+}
+
 impl SignatureSearch {
-    /// The newest version whose kept signature is of a key that the policy trusts for the component.
-    pub(super) async fn newest(self) -> Option<String> {
+    /// Looks at the versions, the newest first.
+    pub(super) async fn newest(self) -> Found {
         let mut is_complete = true;
         for digest in &self.digests {
             match self.is_signed(digest).await {
-                Ok(true) => return Some(digest.clone()),
+                Ok(true) => return Found::Signed(digest.clone()),
                 Ok(false) => {}
+                // Bytes that are gone are signed by nobody, and asking again does not help.
+                Err(error) if error.class() == FailureClass::Permanent => {}
                 Err(error) => {
                     tracing::warn!(
                         component = self.name,
@@ -86,10 +97,11 @@ impl SignatureSearch {
                 }
             }
         }
-        if is_complete {
-            self.unsigned.components.lock().insert(self.name, self.under);
+        if !is_complete {
+            return Found::Unknown;
         }
-        None
+        self.unsigned.components.lock().insert(self.name, self.under);
+        Found::Nothing
     }
 
     async fn is_signed(&self, digest: &str) -> Result<bool, LoadError> {

@@ -80,6 +80,7 @@ impl Inventory {
             Part::Trial(id, result) => return self.trial_loaded(&id, result),
             Part::Written => return self.poll_records(false),
             Part::StillTried(id) => return self.still_tried(&id),
+            Part::StillWaiting => return self.still_waiting(),
             Part::StillInFolder(digest) => {
                 self.in_folder.entry(file).or_insert(digest);
                 return;
@@ -104,7 +105,7 @@ impl Inventory {
             }
             Part::Read(_) | Part::Newest(_) | Part::LastGood(_) => return,
             Part::Proposed(_) | Part::Trial(..) | Part::Written => return,
-            Part::StillTried(_) | Part::StillInFolder(_) => return,
+            Part::StillTried(_) | Part::StillInFolder(_) | Part::StillWaiting => return,
         };
         self.record(&file, change);
     }

@@ -282,7 +282,7 @@ async fn a_version_that_cannot_be_loaded_for_now_is_loaded_later_though_no_recor
     let lines = "[[component.http]]\nhost = \"a.test\"\n[[component.secret]]\nname = \"key\"\nfile = \"key.txt\"\n\
                  header = \"x-key\"\nhosts = [\"a.test\"]\n";
     std::fs::write(&policy, entry("greet", &greet, lines)).unwrap();
-    std::fs::write(&secret, "hunter2").unwrap();
+    std::fs::write(&secret, "the-first-one").unwrap();
     let mut fleet = Fleet::new(false);
     fleet.policy = PolicyFile::At(policy);
     let one = fleet.replica(&[("greet.wasm", &greet)]).await;
@@ -293,7 +293,7 @@ async fn a_version_that_cannot_be_loaded_for_now_is_loaded_later_though_no_recor
     let faults = two.host.faults();
     assert!(faults.len() == 1 && faults[0].contains("cannot have the secrets"), "{faults:?}");
     // No record and no policy is another one now.
-    std::fs::write(&secret, "hunter2").unwrap();
+    std::fs::write(&secret, "the-first-one").unwrap();
     two.until(|host| host.names() == ["greet"]).await;
     assert_eq!((two.says().await, two.host.faults()), ("1".to_owned(), vec![]));
 }

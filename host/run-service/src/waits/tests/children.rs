@@ -37,16 +37,18 @@ impl Model for Family {
         if !told.is_empty() {
             return Ok(says(&format!("told {}", told.join(", "))));
         }
-        let begin = |tasks: Vec<String>| {
-            let call = |task: &String| ("c", RUN_AGENT, json!({ "task": task, "within_seconds": 3600 }));
+        let begin_within = |seconds: u32, tasks: Vec<String>| {
+            let call = |task: &String| ("c", RUN_AGENT, json!({ "task": task, "within_seconds": seconds }));
             asks_for(&tasks.iter().map(call).collect::<Vec<_>>())
         };
+        let begin = |tasks| begin_within(3600, tasks);
         Ok(match asked.split(' ').collect::<Vec<_>>()[..] {
             ["begin", tasks] => begin(tasks.split(',').map(str::to_owned).collect()),
             ["brief", task] => {
                 asks_for(&[("c", RUN_AGENT, json!({ "task": task, "tools": ["pay"], "tokens": 500 }))])
             }
-            ["down", "0", task] => begin(vec![task.to_owned()]),
+            // Given more time than its parent has, so that it is the parent which cuts off.
+            ["down", "0", task] => begin_within(7200, vec![task.to_owned()]),
             ["down", depth, task] => {
                 begin(vec![format!("down {} {task}", depth.parse::<u32>().unwrap() - 1)])
             }
