@@ -153,8 +153,8 @@ async fn load_for_versions() -> anyhow::Result<ToolHost> {
     Ok(ToolHost::start(host_config(&config).await?).await?)
 }
 
-/// What a tool host of a command is made of: with the stores, of which nobody is told anything. A file that a
-/// mistyped DATABASE_URL names is not made.
+/// The settings of a command's tool host, which tells nobody anything of its stores. A file that a mistyped
+/// DATABASE_URL names is not made.
 async fn host_config(config: &Tools) -> anyhow::Result<tool_host::Config> {
     install_tls();
     let stores = Stores::from_vars(&ProcessEnv)?;

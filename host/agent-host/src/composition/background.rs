@@ -124,7 +124,8 @@ impl Background {
         running
     }
 
-    /// What tools are answered over HTTP and is to be written; absent where nothing of it is.
+    /// The recordings of what tools are answered over HTTP that are still to be written; absent where none
+    /// are made.
     pub(crate) fn unwritten_http(&self) -> Option<Unwritten> {
         self.http_recordings.as_ref().map(Drain::unwritten)
     }

@@ -106,7 +106,7 @@ pub async fn run(
 pub struct LeftBehind {
     /// Runs that wait to be recorded; absent when none are.
     pub recording: Option<WriteBehind>,
-    /// What tools were answered over HTTP; absent when it is not recorded.
+    /// The recordings of what tools were answered over HTTP; absent where none are made.
     pub(crate) http_recordings: Option<Unwritten>,
     /// Results that are written to the cache, and conversations that are given back.
     pub writes: Tasks,

@@ -64,7 +64,7 @@ pub(super) struct EpochDocument {
     pub(super) epoch: i64,
 }
 
-/// What finds the event before that number.
+/// The query for the event before that number, which the first one has not.
 pub(super) fn event_before(run_id: &str, number: u64) -> Option<Document> {
     let sequence = i64::try_from(number.checked_sub(1)?).ok()?;
     Some(key_of(run_id, sequence))
@@ -95,14 +95,14 @@ impl EventDocument {
         key_of(&self.id.run, self.id.sequence)
     }
 
-    /// What finds one of an earlier claim under its key.
+    /// The query for an event of an earlier claim under its key.
     pub(super) fn key_of_earlier(&self) -> Document {
         let mut earlier = self.key();
         earlier.insert("epoch", doc! { "$lt": self.epoch });
         earlier
     }
 
-    /// What finds the events of its run from this one to `last`.
+    /// The query for the events of its run from this one to `last`.
     pub(super) fn range_to(&self, last: &Self) -> Document {
         let id = |document: &Self| doc! { "run": &document.id.run, "sequence": document.id.sequence };
         doc! { "_id": { "$gte": id(self), "$lte": id(last) } }

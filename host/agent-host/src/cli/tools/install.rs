@@ -130,8 +130,8 @@ async fn propose(name: &str, pair: &Pair, source: &str, json: bool) -> anyhow::R
     Ok(exit)
 }
 
-/// What is said of a version that is known already, so that proposing it changed nothing. It is a failure
-/// where that version neither serves nor waits: the command does not have it serve.
+/// The answer to a proposal that changed nothing, because its version is known already. A failure where that
+/// version neither serves nor waits: the command does not have it serve.
 fn known_already(name: &str, digest: &str, record: &ComponentRecord) -> (String, Exit) {
     let is_it = |version: &&ComponentVersion| version.digest == digest;
     let serves = record.active.as_deref() == Some(digest);
