@@ -9,7 +9,7 @@ use crate::harness::{Host, built, limits, misbehaving};
 use crate::text::Text;
 
 /// What is said of a file of these bytes, without its name.
-pub(crate) async fn refused(bytes: &[u8]) -> String {
+async fn refused(bytes: &[u8]) -> String {
     let host = Host::start(&[("mine.wasm", bytes)], limits()).await;
     let faults = host.faults();
     let [fault] = faults.as_slice() else { panic!("{faults:?}") };
@@ -21,11 +21,11 @@ pub(crate) async fn refused(bytes: &[u8]) -> String {
     }
 }
 
-pub(crate) async fn refused_text(text: Text<'_>) -> String {
+async fn refused_text(text: Text<'_>) -> String {
     refused(&text.component()).await
 }
 
-pub(crate) fn component(wat: &str) -> Vec<u8> {
+fn component(wat: &str) -> Vec<u8> {
     wat::parse_str(wat).unwrap()
 }
 
@@ -122,7 +122,7 @@ async fn a_describe_that_does_not_return() {
     insta::assert_snapshot!(refused(&misbehaving("describe-loops")).await, @"its describe function failed: it did not return within 2000 ms: leave work to the call; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
 }
 
-pub(crate) const OTHER_TYPES: &str = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
+const OTHER_TYPES: &str = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
     (func $f (canon lift (core func $i "f")))
     (instance $t (export "describe" (func $f)) (export "call" (func $f)))
     (export "agent:tool/tool@0.1.1" (instance $t)))"#;
@@ -161,7 +161,7 @@ async fn an_answer_that_is_no_text() {
 }
 
 /// What the model and the operator are told of a call.
-pub(crate) async fn called(host: &Host, tool: &str, arguments: Value) -> String {
+async fn called(host: &Host, tool: &str, arguments: Value) -> String {
     let returned = host.call(tool, arguments).await;
     let detail = returned.receipt.detail.unwrap_or_default();
     // A backtrace has addresses.

@@ -8,7 +8,7 @@ use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
 use serde_json::json;
 use tool_host::ToolLimits;
 
-use crate::harness::{Host, call_on, call_until, limits, misbehaving};
+use crate::harness::{Host, call_on, call_until, limits, logged, misbehaving};
 use crate::text::Text;
 
 const CLOCK: &str = r#"(import "agent:tool/clock@0.1.1" "now-ms" (func $now (result i64)))"#;
@@ -166,24 +166,18 @@ fn watching() -> Vec<u8> {
 
 #[test]
 fn a_tool_whose_caller_goes_away_can_see_it_and_end_well() {
-    let lines = crate::sandbox::Lines::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tracing::subscriber::with_default(subscriber, || {
-        runtime.block_on(async {
-            let limits = ToolLimits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() };
-            let host = Host::start(&[("watching.wasm", &watching())], limits).await;
-            assert_eq!(host.faults(), Vec::<String>::new());
-            let tools = host.host.everything();
-            let call = ToolCall { id: "1".into(), name: "watching".into(), arguments: json!({}) };
-            let deadline = Instant::now() + Duration::from_secs(60);
-            let waiting = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));
-            assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err());
-            while host.host.calls_under_way() > 0 {
-                tokio::task::yield_now().await;
-            }
-        });
+    let text = logged(|_| async {
+        let limits = ToolLimits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() };
+        let host = Host::start(&[("watching.wasm", &watching())], limits).await;
+        assert_eq!(host.faults(), Vec::<String>::new());
+        let tools = host.host.everything();
+        let call = ToolCall { id: "1".into(), name: "watching".into(), arguments: json!({}) };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let waiting = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));
+        assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err());
+        while host.host.calls_under_way() > 0 {
+            tokio::task::yield_now().await;
+        }
     });
-    let text = lines.text();
     assert!(text.contains("wind up."), "{text}");
 }

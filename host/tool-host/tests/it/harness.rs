@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -220,4 +221,36 @@ pub(crate) fn built(folder: &str, name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| {
         panic!("{}: {error}; run `cargo xtask guests` first (`cargo xtask test` does)", path.display())
     })
+}
+
+/// What is logged while a test goes on, on one thread. The test may look at it.
+pub(crate) fn logged<T: Future<Output = ()>>(test: impl FnOnce(Lines) -> T) -> String {
+    let lines = Lines::default();
+    let test = test(lines.clone());
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(subscriber, || runtime.block_on(test));
+    lines.text()
+}
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().clone()).unwrap()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

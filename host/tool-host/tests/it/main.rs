@@ -19,7 +19,6 @@ mod restart;
 mod sandbox;
 mod text;
 mod trials;
-mod twenty_mistakes;
 mod typed;
 mod versions;
 mod wasi;

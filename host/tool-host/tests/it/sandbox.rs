@@ -1,7 +1,5 @@
 //! The misbehaving component: alone, and beside nine healthy calls that must not notice.
 
-use parking_lot::Mutex;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{ToolRequest, Toolbox};
@@ -10,7 +8,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tool_host::ToolLimits;
 
-use crate::harness::{Host, call_until, limits, misbehaving};
+use crate::harness::{Host, call_until, limits, logged, misbehaving};
 
 async fn start(limits: ToolLimits) -> Host {
     let host = Host::start(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits).await;
@@ -205,19 +203,13 @@ async fn guests_that_compute_for_long_do_not_hold_up_the_threads_that_serve() {
 
 #[test]
 fn a_flooded_log_is_bounded_and_says_so() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tracing::subscriber::with_default(subscriber, || {
-        runtime.block_on(async {
-            let limits = ToolLimits { timeout: Duration::from_secs(20), log_lines: 5, ..limits() };
-            let host = start(limits).await;
-            let flood = json!({"lines": 1000, "bytes": 10_000});
-            let returned = host.call("flood_log", flood).await;
-            assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
-        });
+    let text = logged(|_| async {
+        let limits = ToolLimits { timeout: Duration::from_secs(20), log_lines: 5, ..limits() };
+        let host = start(limits).await;
+        let flood = json!({"lines": 1000, "bytes": 10_000});
+        let returned = host.call("flood_log", flood).await;
+        assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
     });
-    let text = lines.text();
     let flood: Vec<_> = text.lines().filter(|line| line.contains("flood flood")).collect();
     assert_eq!(flood.len(), 5);
     assert!(flood.iter().all(|line| line.len() < 1_500), "{}", flood[0].len());
@@ -227,54 +219,19 @@ fn a_flooded_log_is_bounded_and_says_so() {
 
 #[test]
 fn log_lines_are_bounded_over_all_calls_of_a_component() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tracing::subscriber::with_default(subscriber, || {
-        runtime.block_on(async {
-            let host = start(ToolLimits { timeout: Duration::from_secs(20), ..limits() }).await;
-            for _ in 0..15 {
-                let returned = host.call("flood_log", json!({"lines": 100, "bytes": 10})).await;
-                assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
-            }
-        });
+    let text = logged(|_| async {
+        let host = start(ToolLimits { timeout: Duration::from_secs(20), ..limits() }).await;
+        for _ in 0..15 {
+            let returned = host.call("flood_log", json!({"lines": 100, "bytes": 10})).await;
+            assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+        }
     });
-    let text = lines.text();
     let (said, flood): (Vec<_>, Vec<_>) =
         text.lines().partition(|line| line.contains("the tool wrote more log lines than it may"));
     // A thousand at once and fifty a second.
     let flood = flood.iter().filter(|line| line.contains("flood")).count();
     assert!((1_000..1_500).contains(&flood), "{flood}");
     assert!((1..5).contains(&said.len()), "not for every call: {said:?}");
-}
-
-/// Keeps what is logged.
-#[derive(Clone, Default)]
-pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Lines {
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().clone()).unwrap()
-    }
-}
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> tracing_subscriber::fmt::MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
 }
 
 /// Built against agent:tool@0.1.0, when that was the only version.

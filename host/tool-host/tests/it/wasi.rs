@@ -4,8 +4,7 @@
 use agent_core::words::ToolOutcome;
 use serde_json::json;
 
-use crate::harness::{Host, limits};
-use crate::sandbox::Lines;
+use crate::harness::{Host, limits, logged};
 use crate::text::Text;
 
 /// The parts of WASI 0.2 that the tests call, as its own packages have them.
@@ -170,17 +169,11 @@ fn what_a_guest_prints_is_in_its_log_line_by_line() {
         call,
         ..Text::default()
     };
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tracing::subscriber::with_default(subscriber, || {
-        runtime.block_on(async {
-            let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
-            assert_eq!(host.faults(), Vec::<String>::new());
-            assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);
-        });
+    let logged = logged(|_| async {
+        let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
+        assert_eq!(host.faults(), Vec::<String>::new());
+        assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);
     });
-    let logged = lines.text();
     let printed: Vec<_> = logged
         .lines()
         .filter_map(|line| line.split_once(" tool: "))

@@ -2,21 +2,10 @@
 
 use super::fake::{Fake, text, tool, tools};
 use super::{eventually, host, set_policy};
-use crate::harness::limits;
-use crate::sandbox::Lines;
+use crate::harness::{limits, logged};
 
 /// What the warning of names begins with.
 const LACKED: &str = "has no tools of these names";
-
-/// What is logged meanwhile, on one thread. The test may look at it.
-fn logged<T: Future<Output = ()>>(test: impl FnOnce(Lines) -> T) -> Vec<String> {
-    let lines = Lines::default();
-    let test = test(lines.clone());
-    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tracing::subscriber::with_default(subscriber, || runtime.block_on(test));
-    lines.text().lines().map(str::to_owned).collect()
-}
 
 #[test]
 fn names_that_a_server_lacks_are_warned_of_once_for_each_set_of_them() {
@@ -37,7 +26,7 @@ fn names_that_a_server_lacks_are_warned_of_once_for_each_set_of_them() {
             eventually(&host, |_| fake.count("tools/list") >= looks && warned() >= warnings).await;
         }
     });
-    let warned: Vec<_> = log.iter().filter(|line| line.contains(LACKED)).collect();
+    let warned: Vec<_> = log.lines().filter(|line| line.contains(LACKED)).collect();
     let [first, second] = warned.as_slice() else { panic!("{warned:#?}") };
     assert!(first.contains("WARN") && first.contains("mend allow"), "{first}");
     assert!(first.contains("server=\"docs\"") && first.contains("tools=\"b, c\""), "{first}");
@@ -54,8 +43,8 @@ fn a_command_without_a_path_is_told_that_it_may_need_one() {
             let (host, _home) = host(&command(env), limits(), |_| {}).await;
             assert_eq!(host.faults().len(), 1);
         });
-        let of_server = |line: &&String| line.contains("an MCP server did not list its tools");
-        let line = log.iter().find(of_server).unwrap_or_else(|| panic!("{env}: {log:#?}"));
+        let of_server = |line: &&str| line.contains("an MCP server did not list its tools");
+        let line = log.lines().find(of_server).unwrap_or_else(|| panic!("{env}: {log}"));
         assert_eq!(line.contains("it has no PATH"), is_told, "{line}");
         assert_eq!(line.contains("env = { PATH = "), is_told, "{line}");
     }
