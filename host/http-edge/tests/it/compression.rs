@@ -67,7 +67,9 @@ async fn an_answer_is_compressed_before_it_is_sent_and_one_that_does_not_change_
         ("/openapi.json", true),
         ("/docs", true),
         ("/docs/api", true),
+        ("/docs/api/streams.md", true),
         ("/docs/search.json", true),
+        ("/llms.txt", true),
     ] {
         for coding in ["gzip", "br"] {
             let first = whole(&service, path, coding).await;

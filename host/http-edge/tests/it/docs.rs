@@ -197,14 +197,3 @@ async fn the_search_has_every_page_in_sections() {
     };
     assert!(finds("RATE_LIMIT_IP") > 1 && finds("no such word") == 0);
 }
-
-#[tokio::test]
-async fn pages_are_compressed() {
-    let service = Service::with_invoke(Answers);
-    for place in ["/docs", "/docs/api/streams", "/docs/api/streams.md", "/docs/search.json", "/llms.txt"] {
-        let mut asked = request("GET", place, "");
-        asked.headers_mut().insert("accept-encoding", "br".parse().unwrap());
-        let response = service.router().oneshot(asked).await.unwrap();
-        assert_eq!(response.headers()["content-encoding"], "br", "{place}");
-    }
-}

@@ -94,6 +94,7 @@ async fn a_page_of_an_allowed_origin_may_call_and_read() {
                 "Retry-After",
                 " Location",
                 "Content-Location",
+                "ETag",
                 "Allow",
                 "RateLimit-Remaining",
             ] {
@@ -140,12 +141,20 @@ async fn preflights_are_answered_for_allowed_origins_alone() {
 }
 
 #[tokio::test]
-async fn what_is_refused_under_api_is_counted_and_a_429_can_be_read_by_a_page() {
+async fn what_is_refused_is_counted_and_a_429_can_be_read_by_a_page() {
     let fakes =
         Fakes::configured(Answers, |edge| edge.origins = Origins::parse("https://app.example").unwrap());
     let evil = [("host", "a.example"), ("origin", "https://evil.example")];
-    let refused = send(&fakes.service, "POST", "/api/agent", &evil).await;
-    assert_eq!((refused.status, refused.header("ratelimit-remaining")), (StatusCode::FORBIDDEN, Some("99")));
+    for (method, path) in [("POST", "/api/agent"), ("DELETE", "/admin/tools/calculator")] {
+        let refused = send(&fakes.service, method, path, &evil).await;
+        assert_eq!(
+            (refused.status, refused.body.as_str()),
+            (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#)
+        );
+        assert_eq!(refused.header("ratelimit-remaining"), Some("99"), "{path}");
+        fakes.windows.fill("ip:unknown", 0);
+    }
+    assert_eq!(fakes.tools.take_done(), [""; 0]);
     fakes.windows.fill("ip:unknown", 100);
     let app = [("host", "a.example"), ("origin", "https://app.example")];
     let limited = send(&fakes.service, "POST", "/api/agent", &app).await;
@@ -165,7 +174,7 @@ async fn preflights_of_allowed_pages_are_neither_counted_nor_turned_away() {
     };
     for (count, left) in [(7, "93"), (100, "0"), (250, "0")] {
         fakes.windows.fill("ip:unknown", count);
-        for path in ["/api/agent", "/v1/responses", "/api/nowhere"] {
+        for path in ["/api/agent", "/admin/tools/calculator", "/v1/responses", "/api/nowhere"] {
             let answer = preflight("https://app.example", path).await;
             assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NO_CONTENT, ""), "{path}");
             // The headers are those of every answer under the prefix.

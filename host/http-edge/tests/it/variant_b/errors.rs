@@ -1,7 +1,5 @@
 //! The agent's failures reach the client through the error table. Its rows are tested beside it.
 
-use std::time::Duration;
-
 use agent_core::ports::ModelError;
 use boxed_async::boxed_async;
 use http::StatusCode;
@@ -41,13 +39,4 @@ async fn only_outside_of_production_is_a_failure_explained() {
             assert_eq!(answer.json()["error"], error, "{path}");
         }
     }
-}
-
-#[tokio::test]
-async fn an_open_circuit_says_when_to_come_back() {
-    let open = InvokeError::CircuitOpen { retry_after: Duration::from_millis(12_300) };
-    let answer = Fakes::with_invoke(Fails(open)).post("/api/agent", r#"{"query":"hi"}"#).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(answer.header("retry-after"), Some("13"));
-    assert_eq!(answer.header("x-ratelimit-remaining"), Some("9"));
 }

@@ -77,8 +77,15 @@ async fn a_users_reset_is_a_time_of_day() {
 #[tokio::test]
 async fn what_no_route_answers_counts_for_its_address_and_what_is_elsewhere_for_nobody() {
     let fakes = Fakes::with_invoke(Answers);
-    for (method, path) in [("GET", "/api/nope"), ("GET", "/api/agent"), ("OPTIONS", "/api/agent")] {
-        fakes.ask(method, path, "").await;
+    for (method, path, status) in [
+        ("GET", "/api/nope", StatusCode::NOT_FOUND),
+        ("POST", "/api/agent/", StatusCode::NOT_FOUND),
+        ("GET", "/api/agent", StatusCode::METHOD_NOT_ALLOWED),
+        ("POST", "/api/agent/jobs/1", StatusCode::METHOD_NOT_ALLOWED),
+        ("OPTIONS", "/api/agent", StatusCode::OK),
+    ] {
+        let without_token = fakes.service.ask(method, path).await;
+        assert_eq!(without_token.status, status, "{method} {path}");
         assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{method} {path}");
     }
     for path in ["/health", "/ready", "/metrics", "/nowhere", "/api", "/apiary/x"] {

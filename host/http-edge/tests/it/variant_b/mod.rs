@@ -2,7 +2,6 @@
 
 mod admin;
 mod agent;
-mod authentication;
 mod cache;
 mod cached_bytes;
 mod conversations;

@@ -1,12 +1,10 @@
 //! Who gets to the admin API, and who is counted: as under `/api/`, and the role `admin` besides.
 
-use axum::body::Body;
-use http::{Request, StatusCode};
-use http_edge::Origins;
+use http::StatusCode;
 use insta::assert_snapshot;
 
 use super::{READING, ROUTES, body_of};
-use crate::harness::{Answers, Fakes, as_admin};
+use crate::harness::{Answers, Fakes};
 
 #[tokio::test]
 async fn an_administrator_gets_to_every_route() {
@@ -53,31 +51,6 @@ async fn head_is_get_without_the_body() {
         }
         fakes.windows.fill("user:a1", 0);
     }
-}
-
-#[tokio::test]
-async fn a_page_of_another_origin_changes_nothing_and_an_allowed_one_may() {
-    let origins = |edge: &mut http_edge::Edge| edge.origins = Origins::parse("https://app.example").unwrap();
-    let fakes = Fakes::configured(Answers, origins);
-    let send = async |method: &str, origin: &str, headers: &[(&str, &str)]| {
-        let mut request =
-            Request::builder().method(method).uri("/admin/tools/calculator").header("host", "a.example");
-        for (name, value) in headers.iter().chain([&("origin", origin)]) {
-            request = request.header(*name, *value);
-        }
-        fakes.service.send(as_admin(request.body(Body::empty()).unwrap())).await
-    };
-    let evil = send("DELETE", "https://evil.example", &[]).await;
-    assert_eq!((evil.status, evil.body.as_str()), (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#));
-    assert_eq!(evil.header("ratelimit-remaining"), Some("99"));
-    assert_eq!(fakes.tools.take_done(), [""; 0]);
-    let preflight = [("access-control-request-method", "PUT")];
-    let allowed = send("OPTIONS", "https://app.example", &preflight).await;
-    assert_eq!(allowed.status, StatusCode::NO_CONTENT);
-    assert!(allowed.header("access-control-allow-methods").unwrap().contains("PUT"));
-    let read = send("GET", "https://app.example", &[]).await;
-    assert_eq!(read.header("access-control-allow-origin"), Some("https://app.example"));
-    assert!(read.header("access-control-expose-headers").unwrap().contains("ETag"));
 }
 
 #[tokio::test]
