@@ -1,7 +1,7 @@
 //! What a well-behaved provider says, and what it is sent.
 
 use agent_core::ports::{Model, ModelRequest, ToolChoice};
-use agent_core::words::{Catalog, Finish, Message, ModelReply, ToolCall, Usage};
+use agent_core::words::{Catalog, Finish, Message, ModelReply, Usage};
 use serde_json::{Value, json};
 
 use crate::call::{anthropic, ask, both, model, openai, request};
@@ -46,35 +46,6 @@ async fn a_first_question_needs_neither_tools_nor_history() {
 }
 
 #[tokio::test]
-async fn one_call_and_several_are_read() {
-    let call =
-        |id: &str, a: i32| ToolCall { id: id.into(), name: "add".into(), arguments: json!({ "a": a }) };
-    for count in [1, 3] {
-        let expected: Vec<_> = (0..count).map(|n| call(&format!("new_{n}"), n)).collect();
-        let openai_call = |call: &ToolCall| {
-            let arguments = call.arguments.to_string();
-            json!({"id": call.id, "type": "function", "function": {"name": "add", "arguments": arguments}})
-        };
-        let anthropic_call = |call: &ToolCall| json!({"type": "tool_use", "id": call.id, "name": "add", "input": call.arguments});
-        for (protocol, body) in [
-            (openai(), {
-                let calls: Vec<_> = expected.iter().map(openai_call).collect();
-                let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
-                json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
-            }),
-            (anthropic(), {
-                let calls: Vec<_> = expected.iter().map(anthropic_call).collect();
-                json!({"content": calls, "stop_reason": "tool_use"})
-            }),
-        ] {
-            let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
-            let reply = ask(&model(protocol, &provider)).await.unwrap();
-            assert_eq!((reply.tool_calls, reply.usage), (expected.clone(), None));
-        }
-    }
-}
-
-#[tokio::test]
 async fn arguments_that_cannot_be_read_are_kept_and_sent_back_unchanged() {
     let broken = "{\"a\": 1,";
     let calls = json!([{"id": "new", "function": {"name": "add", "arguments": broken}}]);
@@ -90,17 +61,6 @@ async fn arguments_that_cannot_be_read_are_kept_and_sent_back_unchanged() {
     model.complete(ModelRequest { messages: &messages, ..request() }).await.unwrap();
     let sent = &provider.requests()[1].body["messages"][4]["tool_calls"][0]["function"];
     assert_eq!(sent["arguments"], broken);
-}
-
-#[tokio::test]
-async fn a_reply_that_was_cut_at_the_limit_says_so() {
-    for (protocol, body) in [
-        (openai(), json!({"choices": [{"message": {"content": "a"}, "finish_reason": "length"}]})),
-        (anthropic(), json!({"content": [], "stop_reason": "max_tokens"})),
-    ] {
-        let provider = ScriptedProvider::start(protocol, [Answer::json(&body)]).await;
-        assert_eq!(ask(&model(protocol, &provider)).await.unwrap().finish, Finish::Length);
-    }
 }
 
 #[tokio::test]
