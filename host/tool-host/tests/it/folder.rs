@@ -249,24 +249,6 @@ async fn a_folder_that_is_not_there_ends_the_start_unless_it_is_the_default_one_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_start_compiles_nothing_and_an_unusable_cache_stops_nobody() {
-    let home = tempfile::tempdir().unwrap();
-    let cache = home.path().join("cache");
-    let (a, b) = (tool("one", 1), tool("two", 1));
-    let files: [(&str, &[u8]); 2] = [("a.wasm", &a), ("b.wasm", &b)];
-    let counts = async |cache| {
-        let host = Host::start_with(&files, limits(), |config| config.cache = cache).await;
-        assert_eq!(host.names(), ["one", "two"]);
-        host.host.compile_counts()
-    };
-    assert_eq!(counts(Some(cache.clone())).await, (2, 0));
-    assert_eq!(counts(Some(cache.clone())).await, (0, 2));
-    assert_eq!(counts(None).await, (2, 0));
-    fs::write(home.path().join("file"), "").unwrap();
-    assert_eq!(counts(Some(home.path().join("file/cache"))).await, (2, 0));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_machine_without_room_for_a_pool_serves_all_the_same() {
     // Two million slots of four gibibytes are more than any address space.
     let limits = ToolLimits { concurrency: 1 << 20, ..limits() };

@@ -278,22 +278,6 @@ async fn a_policy_that_is_wrong_leaves_the_last_good_one_in_force_and_ends_a_sta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_that_is_missing_refuses_its_component_by_name() {
-    let echo = Echo::start().await;
-    let secret =
-        "[[component.secret]]\nname = \"key\"\nenv = \"UNSET\"\nquery = \"key\"\nhosts = [\"127.0.0.1\"]\n";
-    let granted = Granted::start(&entry(&(echo.line("private = true") + secret))).await;
-    let faults = granted.host.faults();
-    // Which one is for the log: readiness is public.
-    assert_eq!(
-        faults,
-        [
-            "http-fetch.wasm: cannot have the secrets that the policy gives it: set what their lines read (env or file); the log says which and why"
-        ]
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_policy_in_the_tools_folder_grants_nothing() {
     let echo = Echo::start().await;
     let (tools, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));

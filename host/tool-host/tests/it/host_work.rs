@@ -108,44 +108,6 @@ async fn a_megabyte_that_fits_its_schema_is_passed_on() {
     assert_eq!(host.call("right", json!({})).await.content.len(), numbers().len());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn hostile_schemas_are_refused_by_name_and_the_others_serve() {
-    let patterns = json!({ "anyOf": vec![json!({"pattern": "a[ab]{300}[x-z]"}); 900] }).to_string();
-    let mut chain = serde_json::Map::new();
-    for n in 0..2_000 {
-        chain.insert(format!("{n}"), json!({"$ref": format!("#/$defs/{}", n + 1)}));
-    }
-    chain.insert("2000".into(), json!({}));
-    let chain = json!({"$defs": chain, "$ref": "#/$defs/0"}).to_string();
-    let booleans = json!({ "anyOf": vec![false; 10_000] }).to_string();
-    let values = json!({ "enum": (0..12_000).collect::<Vec<_>>() }).to_string();
-    let good = returning("good", r#"{"type":"object"}"#, r#"{"ok":true}"#);
-    let host = Host::start(
-        &[
-            ("booleans.wasm", &returning("booleans", &booleans, "1")),
-            ("chain.wasm", &returning("chain", &chain, "1")),
-            ("good.wasm", &good),
-            ("patterns.wasm", &returning("patterns", &patterns, "1")),
-            ("values.wasm", &returning("values", &values, "1")),
-        ],
-        limits(),
-    )
-    .await;
-    assert_eq!(host.names(), ["good"]);
-    let why = [
-        ("booleans", "has more than 1000 parts"),
-        ("chain", "is nested more than 64 levels deep"),
-        ("patterns", "together the component's patterns are too large"),
-        ("values", "it may have 1000"),
-    ];
-    let faults = host.faults();
-    assert_eq!(faults.len(), why.len(), "{faults:#?}");
-    for ((name, why), fault) in why.iter().zip(&faults) {
-        let start = format!("{name}.wasm: describes its tool {name:?} wrongly: its output schema ");
-        assert!(fault.starts_with(&start) && fault.contains(why), "{fault}");
-    }
-}
-
 /// As in the binary: the threads that serve are not those of the guests. Here there is one that serves.
 #[test]
 fn heavy_checks_hold_up_nobody() {
@@ -182,27 +144,4 @@ fn heavy_checks_hold_up_nobody() {
         }
     });
     runtime.shutdown_background();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_tool_says_of_itself_is_cleaned_of_what_cannot_be_seen() {
-    let hidden = "\u{e0041}\u{e0042}\u{200b}\u{202e}";
-    let schema = json!({"type": "object", "description": format!("None.{hidden}")}).to_string();
-    let description = format!("Adds.{hidden}");
-    let tool = Text { description: &description, input_schema: &schema, ..Text::default() }.component();
-    let host = Host::start(&[("text.wasm", &tool)], limits()).await;
-    let listing = host.host.list().remove(0);
-    assert_eq!(listing.description, "Adds.");
-    assert_eq!(listing.input_schema, json!({"type": "object", "description": "None."}));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn too_many_or_too_long_hints_are_refused() {
-    let many: Vec<_> = (0..17).map(|_| ("key", "value")).collect();
-    let long = "v".repeat(300);
-    for hints in [&many[..], &[("key", &long)]] {
-        let host =
-            Host::start(&[("text.wasm", &Text { hints, ..Text::default() }.component())], limits()).await;
-        assert!(host.faults()[0].contains("hint"), "{:?}", host.faults());
-    }
 }
