@@ -72,22 +72,6 @@ async fn unknown_keys_are_ignored() {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_run_can_be_chosen() {
-    for (options, outcome) in [
-        (json!({}), "ok"),
-        (json!({"tools": ["echo"]}), "ok"),
-        (json!({"tools": []}), "unknown_tool"),
-        // Whatever else is said there is not looked at.
-        (json!({"maxTokens": -1}), "ok"),
-        (json!(null), "ok"),
-    ] {
-        let service = Service::with_model([Ok(asks_for(&[("1", "echo", json!({}))])), Ok(says("done"))]);
-        let answer = service.invoke(json!({"input": "hi", "options": options}).to_string()).await;
-        assert_eq!(answer.json()["result"]["toolCalls"][0]["outcome"], outcome, "{options}");
-    }
-}
-
-#[tokio::test]
 async fn a_choice_of_tools_that_cannot_be_had_is_invalid() {
     for tools in
         [json!(["nope"]), json!(["echo", "nope"]), json!("echo"), json!([1]), json!(vec!["echo"; 65])]

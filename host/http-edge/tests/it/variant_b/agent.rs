@@ -149,23 +149,6 @@ fn searching() -> Agent {
 }
 
 #[tokio::test]
-async fn a_run_has_the_tools_that_its_caller_may_use_and_chose() {
-    for (tier, options, outcome) in [
-        (Some("premium"), json!({}), "ok"),
-        (Some("premium"), json!({"tools": ["search"]}), "ok"),
-        (Some("premium"), json!({"tools": ["add"]}), "unknown_tool"),
-        (Some("premium"), json!({"tools": []}), "unknown_tool"),
-        (None, json!({}), "unknown_tool"),
-        (Some("Premium"), json!({"tools": ["add"]}), "unknown_tool"),
-    ] {
-        let body = json!({"query": "hi", "options": options}).to_string();
-        let request = with_token(&token("u1", tier, None), request("POST", "/api/agent", body));
-        let answer = Fakes::with_invoke(searching()).service.send(request).await;
-        assert_eq!(answer.json()["toolCalls"][0]["outcome"], outcome, "{tier:?} {options}");
-    }
-}
-
-#[tokio::test]
 async fn a_tool_of_others_and_one_that_there_is_not_are_the_same_issue() {
     let fakes = Fakes::with_invoke(searching());
     let refused = async |tools: &[&str]| {

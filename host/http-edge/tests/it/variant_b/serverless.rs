@@ -25,13 +25,3 @@ async fn a_failure_is_500_with_its_message_in_production_too() {
         assert_eq!(answer.body, r#"{"error":"the agent run failed"}"#);
     }
 }
-
-#[tokio::test]
-async fn a_query_is_checked_as_anywhere_else() {
-    let fakes = Fakes::with_invoke(Answers);
-    for body in ["", r#"{"query":""}"#, &json!({"query": "x".repeat(1_001)}).to_string()] {
-        let answer = fakes.post("/api/serverless", body.to_owned()).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-        assert_eq!(answer.json()["error"][0]["path"], json!(["query"]));
-    }
-}
