@@ -1,6 +1,6 @@
 //! The command line: what it says to people, and `agent-host dev` for those who want to see it work.
 
-use acceptance::{Ended, Model, SECRET, Service};
+use acceptance::{Ended, SECRET, Service};
 use serde_json::Value;
 
 #[tokio::test]
@@ -152,13 +152,4 @@ async fn the_demo_model_keeps_its_promises() {
         assert_eq!(result["toolCalls"][0]["outcome"], "ok", "{offer}: {result:#}");
         assert!(result["output"].as_str().unwrap().contains("demo"), "{result:#}");
     }
-}
-
-#[tokio::test]
-async fn the_dev_command_uses_the_model_that_is_set() {
-    let model = Model::openai().await;
-    model.says("no demo");
-    let service =
-        Service::command(&["dev"]).model(&model).tools(["calculator"]).env("PORT", "0").start().await;
-    assert_eq!(service.result_of("hi").await["output"], "no demo");
 }

@@ -1,4 +1,4 @@
-//! `agent-host docs` and `/docs`: the documentation of the version that runs.
+//! `agent-host docs`: the documentation of the version that runs.
 
 use acceptance::Service;
 use serde_json::Value;
@@ -24,24 +24,4 @@ async fn the_command_lists_the_pages_and_shows_one() {
     let shown = Service::command(&["docs", "api/streams", "--json"]).run().await;
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert_eq!((&shown["page"], &shown["text"]), (&Value::from("api/streams"), &Value::from(page.stdout)));
-}
-
-#[tokio::test]
-async fn a_page_that_is_not_there_is_answered_with_those_that_may_be_meant() {
-    let ended = Service::command(&["docs", "api/streems"]).run().await;
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("there is no page api/streems: did you mean api/streams?"),
-        "{}",
-        ended.stderr
-    );
-}
-
-#[tokio::test]
-async fn a_service_has_the_same_pages_without_a_token() {
-    let service = Service::both_variants().env("LLM_API_KEY", "none").start().await;
-    let page = service.caller().get("/docs/api/streams.md").await;
-    let printed = Service::command(&["docs", "api/streams"]).run().await.stdout;
-    assert_eq!((page.status, page.body), (200, printed));
-    assert_eq!(service.caller().get("/docs").await.status, 200);
 }

@@ -32,12 +32,6 @@ async fn variant_b_needs_more_and_all_of_it_is_said() {
 }
 
 #[tokio::test]
-async fn production_refuses_the_demo_model_in_dev_too() {
-    let message = refusal(Service::command(&["dev"]).env("NODE_ENV", "production").env("PORT", "0")).await;
-    assert!(message.contains("LLM_MODEL"), "{message}");
-}
-
-#[tokio::test]
 async fn the_log_says_which_free_port_was_taken_and_which_model_a_name_without_its_provider_is() {
     let named = |name: &'static str| complete().env("LLM_MODEL", name).start();
     let (one, two) = tokio::join!(named("gpt-4o-mini"), named("claude-sonnet-4"));
