@@ -167,7 +167,8 @@ impl Line {
 
         let took = self.began.elapsed();
         let route = self.route.as_ref().map(MatchedPath::as_str);
-        let (method, trace) = (known_method(&self.method), self.traced.context());
+        let (method, trace) =
+            (server_span::known_method(&self.method).unwrap_or("other"), self.traced.context());
         (self.observe)(&AnsweredRequest { route, method, status, took, trace });
         let duration_ms = took.as_micros() as f64 / 1000.0;
         let method = LogText { text: &self.method, limit: 32 };
@@ -203,21 +204,5 @@ impl Drop for Line {
             // Only a shutdown that has lost its patience looks the same from here.
             self.write(Level::INFO, CLIENT_GONE, Some("the client went away before its answer was ready"));
         }
-    }
-}
-
-/// The methods of HTTP and `PATCH`; callers may make up any number of others.
-fn known_method(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::DELETE => "DELETE",
-        Method::CONNECT => "CONNECT",
-        Method::OPTIONS => "OPTIONS",
-        Method::TRACE => "TRACE",
-        Method::PATCH => "PATCH",
-        _ => "other",
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn begin<B>(request: &Request<B>) -> Span {
         return Span::none(caller);
     }
     Span::begin_within(caller, Kind::Server, "http.server", |span| {
-        let method = known(request.method());
+        let method = known_method(request.method()).unwrap_or("_OTHER");
         let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
         let between = if route.is_some() { " " } else { "" };
         span.named(format_args!("{method}{between}{}", route.unwrap_or_default()));
@@ -78,9 +78,9 @@ fn host<B>(request: &Request<B>) -> Option<&str> {
     Some(host).filter(|host| (1..=LONGEST_HOST).contains(&host.len()))
 }
 
-/// Callers may make up methods, so that any other is the word of the conventions for it.
-fn known(method: &Method) -> &'static str {
-    match *method {
+/// The methods of HTTP and `PATCH`; callers may make up any number of others.
+pub(super) fn known_method(method: &Method) -> Option<&'static str> {
+    let name = match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",
         Method::POST => "POST",
@@ -90,8 +90,9 @@ fn known(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         Method::TRACE => "TRACE",
         Method::PATCH => "PATCH",
-        _ => "_OTHER",
-    }
+        _ => return None,
+    };
+    Some(name)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use agent_core::ports::{
     TrialOptions, TrialRequest, Upload,
 };
 use agent_core::testing::TestToolVersions;
-use agent_core::words::{Grants, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, VersionStatus};
+use agent_core::words::{Thresholds, ToolCall, ToolOutcome, TrialKind, VersionStatus};
 use bytes::Bytes;
 use serde_json::json;
 use tempfile::TempDir;
@@ -175,19 +175,8 @@ pub(crate) fn is_waiting(view: &ComponentView) -> bool {
 /// A call of a run.
 pub(crate) async fn call_of(tools: &dyn ToolSet, run_id: &str, call_id: &str) -> (ToolOutcome, String) {
     let call = ToolCall { id: "1".into(), name: "greet".into(), arguments: json!({}) };
-    let request = ToolRequest {
-        request_id: "r",
-        run_id,
-        call_id,
-        attempt: 1,
-        principal: Principal::nobody(),
-        grants: Grants::none(),
-        progress: None,
-        call: &call,
-        deadline: Instant::now() + Duration::from_secs(60),
-        approved: None,
-        nested: None,
-    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let request = ToolRequest { run_id, call_id, ..ToolRequest::outside_of_runs("r", &call, deadline) };
     let answer = tools.call(request).await;
     (answer.receipt.outcome, answer.content)
 }

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::{
     AdminAction, AdminError, ToolAdmin, ToolRequest, ToolVersions, Toolbox, TrialRequest,
 };
-use agent_core::words::{
-    AuditLine, Grants, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, TrialState,
-};
+use agent_core::words::{AuditLine, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, TrialState};
 use serde_json::json;
 use tool_host::PolicyFile;
 
@@ -24,18 +22,12 @@ async fn call_of_user(replica: &Replica, user: &str, tool: &str) -> ToolOutcome 
     let (principal, call) =
         (Principal::user(user), ToolCall { id: "1".into(), name: tool.into(), arguments: json!({}) });
     let tools = replica.host.host.for_run(&principal, "run");
+    let deadline = Instant::now() + Duration::from_secs(60);
     let request = ToolRequest {
-        request_id: "r",
         run_id: "run",
         call_id: "call",
-        attempt: 1,
         principal: &principal,
-        grants: Grants::none(),
-        progress: None,
-        call: &call,
-        deadline: Instant::now() + Duration::from_secs(60),
-        approved: None,
-        nested: None,
+        ..ToolRequest::outside_of_runs("r", &call, deadline)
     };
     tools.call(request).await.receipt.outcome
 }

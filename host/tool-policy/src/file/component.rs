@@ -1,6 +1,6 @@
 //! A `[[component]]`: which files are meant, who may use them, and what belongs to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::words::{is_component_name, is_tool_name};
 
@@ -32,8 +32,7 @@ const KEYS: [&str; 15] = [
 const KEY_VALUE_KEYS: [&str; 2] = ["scope", "bytes"];
 
 const NAME: &str = "the file's name without .wasm: 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-'";
-pub(super) const DIGEST: &str =
-    "\"sha256:\" and 64 hex digits, as `sha256sum` prints them, or a list of these";
+const DIGEST: &str = "\"sha256:\" and 64 hex digits, as `sha256sum` prints them, or a list of these";
 const SIGNER: &str = "\"ed25519:\" and 64 hex digits, as `agent-tool sign` prints them, or a list of these";
 
 /// Most `config` values of a component.
@@ -49,7 +48,7 @@ const MOST_KEY_VALUE_BYTES: u64 = 1 << 30;
 /// The entry, unless something is missing without which there is none.
 pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<ComponentPolicy> {
     let section = Section::open(reader, table, "in a component", &KEYS);
-    let name = read_name(reader, &section);
+    let name = section.name(reader, "component", NAME, is_component_name);
     let binding = read_binding(reader, &section, name);
     let audience = Audience {
         users: section.names(reader, "users"),
@@ -85,18 +84,6 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
     })
 }
 
-fn read_name<'t>(reader: &mut Reader<'_>, section: &Section<'t, '_>) -> Option<&'t str> {
-    if !section.has("name") {
-        reader.report_missing(section.at, "the component has no name", format!("add: name = \"…\", {NAME}"));
-    }
-    let word = section.text(reader, "name")?;
-    if !is_component_name(word.text) {
-        section.refuse_text(reader, "name", word, NAME);
-        return None;
-    }
-    Some(word.text)
-}
-
 fn read_binding(reader: &mut Reader<'_>, section: &Section<'_, '_>, name: Option<&str>) -> Option<Binding> {
     if !section.has("digest") && !section.has("signer") {
         let (whose, file) = match name {
@@ -114,13 +101,7 @@ fn read_binding(reader: &mut Reader<'_>, section: &Section<'_, '_>, name: Option
         );
         return None;
     }
-    let mut binding = Binding::default();
-    for word in section.one_or_more(reader, "digest").unwrap_or_default() {
-        match parse_digest(word.text) {
-            Some(digest) => _ = binding.digests.insert(digest),
-            None => section.refuse_text(reader, "digest", word, DIGEST),
-        }
-    }
+    let mut binding = Binding { digests: read_digests(reader, section), ..Binding::default() };
     for word in section.one_or_more(reader, "signer").unwrap_or_default() {
         match SignerKey::parse(word.text) {
             Some(key) => _ = binding.signers.insert(key),
@@ -132,8 +113,19 @@ fn read_binding(reader: &mut Reader<'_>, section: &Section<'_, '_>, name: Option
     is_whole.then_some(binding)
 }
 
+pub(super) fn read_digests(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeSet<String> {
+    let mut digests = BTreeSet::new();
+    for word in section.one_or_more(reader, "digest").unwrap_or_default() {
+        match parse_digest(word.text) {
+            Some(digest) => _ = digests.insert(digest),
+            None => section.refuse_text(reader, "digest", word, DIGEST),
+        }
+    }
+    digests
+}
+
 /// In the form in which the host writes digests.
-pub(super) fn parse_digest(text: &str) -> Option<String> {
+fn parse_digest(text: &str) -> Option<String> {
     let digits = text.strip_prefix("sha256:")?;
     let is_digest = digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_digest.then(|| format!("sha256:{}", digits.to_ascii_lowercase()))

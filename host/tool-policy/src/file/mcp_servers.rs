@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use url::{Host, Url};
 
-use super::component::{DIGEST, parse_digest};
+use super::component::read_digests;
 use super::reader::{Reader, Section, Table, Word};
 use super::{approve, secret};
 use crate::audience::Audience;
@@ -54,7 +54,7 @@ const HTTP_BYTES: u64 = 8 << 20;
 /// The entry, unless something is missing without which there is none.
 pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<ComponentPolicy> {
     let section = Section::open(reader, table, "in an mcp", &KEYS);
-    let name = read_name(reader, &section);
+    let name = section.name(reader, "mcp", NAME, is_server_name);
     let digests = read_digests(reader, &section);
     let audience = Audience {
         users: section.names(reader, "users"),
@@ -77,29 +77,10 @@ pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<Comp
     Some(entry)
 }
 
-fn read_name<'t>(reader: &mut Reader<'_>, section: &Section<'t, '_>) -> Option<&'t str> {
-    if !section.has("name") {
-        reader.report_missing(section.at, "the mcp has no name", format!("add: name = \"…\", {NAME}"));
-    }
-    let word = section.text(reader, "name")?;
+fn is_server_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
-    let begins = word.text.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
-    if !begins || word.text.len() > 24 || !word.text.bytes().all(is_plain) {
-        section.refuse_text(reader, "name", word, NAME);
-        return None;
-    }
-    Some(word.text)
-}
-
-fn read_digests(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeSet<String> {
-    let mut digests = BTreeSet::new();
-    for word in section.one_or_more(reader, "digest").unwrap_or_default() {
-        match parse_digest(word.text) {
-            Some(digest) => _ = digests.insert(digest),
-            None => section.refuse_text(reader, "digest", word, DIGEST),
-        }
-    }
-    digests
+    let begins = name.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
+    begins && name.len() <= 24 && name.bytes().all(is_plain)
 }
 
 /// How the server is reached, and the only requests that it may be sent.

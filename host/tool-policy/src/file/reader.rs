@@ -193,6 +193,26 @@ impl<'t, 'i> Section<'t, 'i> {
         self.read_text(reader, key, value)
     }
 
+    /// The name of what the table is about, which has to have one; `allowed` says what may be one.
+    pub(super) fn name(
+        &self,
+        reader: &mut Reader<'_>,
+        of: &str,
+        allowed: &str,
+        is_name: impl FnOnce(&str) -> bool,
+    ) -> Option<&'t str> {
+        if !self.has("name") {
+            let remedy = format!("add: name = \"…\", {allowed}");
+            reader.report_missing(self.at, format!("the {of} has no name"), remedy);
+        }
+        let word = self.text(reader, "name")?;
+        if !is_name(word.text) {
+            self.refuse_text(reader, "name", word, allowed);
+            return None;
+        }
+        Some(word.text)
+    }
+
     /// `value` as the text of `key`.
     pub(super) fn read_text(
         &self,

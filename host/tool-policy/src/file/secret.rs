@@ -57,7 +57,7 @@ pub(super) fn read_all(
         let shown = Section::open(reader, table, "in secret", &KEYS);
         // What is a secret's name or place might be the secret by mistake.
         let section = shown.hidden();
-        let name = read_name(reader, &shown);
+        let name = shown.name(reader, "secret", NAME, is_secret_name);
         let source = read_source(reader, &section);
         let placement = read_placement(reader, &section);
         let hosts = read_hosts(reader, &shown, granted);
@@ -98,18 +98,6 @@ fn place(rule: &SecretRule) -> String {
     }
 }
 
-fn read_name<'t>(reader: &mut Reader<'_>, section: &Section<'t, '_>) -> Option<&'t str> {
-    if !section.has("name") {
-        reader.report_missing(section.at, "the secret has no name", format!("add: name = \"…\", {NAME}"));
-    }
-    let word = section.text(reader, "name")?;
-    if !is_secret_name(word.text) {
-        section.refuse_text(reader, "name", word, NAME);
-        return None;
-    }
-    Some(word.text)
-}
-
 /// The one key of `keys` that is there.
 fn only<'k>(
     reader: &mut Reader<'_>,
@@ -145,7 +133,7 @@ pub(super) fn read_of_server(
     for table in tables {
         let shown = Section::open(reader, table, "in secret", keys);
         let section = shown.hidden();
-        let name = read_name(reader, &shown);
+        let name = shown.name(reader, "secret", NAME, is_secret_name);
         let source = read_source(reader, &section);
         let placement = match host {
             Some(_) => read_placement(reader, &section),
