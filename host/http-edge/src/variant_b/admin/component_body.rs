@@ -13,6 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::super::timestamp::iso_8601_of_millis;
+use super::digest::EXAMPLE;
 use crate::answer;
 
 /// Everything about a component, under its revision as tag. `uploaded` is the digest of what was just
@@ -83,17 +84,11 @@ pub(super) struct Listed<'a> {
     status: Status,
     /// Digest of the version that is to serve; absent while none was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-    )]
+    #[schema(nullable = false, example = json!(EXAMPLE))]
     active: Option<&'a str>,
     /// Digest of the version that this replica serves.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-    )]
+    #[schema(nullable = false, example = json!(EXAMPLE))]
     serving: Option<&'a str>,
     /// How many versions wait for an approval.
     #[schema(example = 1)]
@@ -116,7 +111,7 @@ struct ListedTrial<'a> {
     /// What is done with the version.
     kind: TrialKind,
     /// The version.
-    #[schema(example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    #[schema(example = json!(EXAMPLE))]
     digest: &'a str,
     /// `running`, `failed`, `passed` or `ended`.
     #[schema(example = "running")]
@@ -166,24 +161,15 @@ pub(super) struct ComponentBody<'a> {
     enabled: bool,
     /// Digest of what was just proposed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-    )]
+    #[schema(nullable = false, example = json!(EXAMPLE))]
     uploaded: Option<&'a str>,
     /// Digest of the version that is to serve; absent while none was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-    )]
+    #[schema(nullable = false, example = json!(EXAMPLE))]
     active: Option<&'a str>,
     /// Digest of the version that this replica serves.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-    )]
+    #[schema(nullable = false, example = json!(EXAMPLE))]
     serving: Option<&'a str>,
     /// Why this replica does not serve what it should.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,15 +181,12 @@ pub(super) struct ComponentBody<'a> {
     #[schema(nullable = false)]
     described: Option<&'a FoundDescription>,
     /// Digests of the versions that served before, the last one first.
-    #[schema(example = json!(["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]))]
+    #[schema(example = json!([EXAMPLE]))]
     previous: &'a [String],
     /// Digests of these that a rollback took back, or the host because their calls trapped: only a rollback
     /// that names one brings it back.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(
-        required = false,
-        example = json!(["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
-    )]
+    #[schema(required = false, example = json!([EXAMPLE]))]
     withdrawn: &'a [String],
     /// How a version is being tried, or what came of the last trial.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,7 +195,7 @@ pub(super) struct ComponentBody<'a> {
     /// The versions whose bytes are kept, the newest first.
     versions: Vec<VersionBody<'a>>,
     /// Every digest that was ever proposed, as far as is remembered, the newest first.
-    #[schema(example = json!(["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]))]
+    #[schema(example = json!([EXAMPLE]))]
     known: &'a [String],
 }
 
@@ -244,7 +227,7 @@ impl<'a> ComponentBody<'a> {
 #[schema(as = VersionHead)]
 struct VersionHead<'a> {
     /// Of its bytes.
-    #[schema(example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    #[schema(example = json!(EXAMPLE))]
     digest: &'a str,
     /// Whether it is the one that is to serve.
     #[schema(example = true)]
@@ -368,10 +351,10 @@ struct TrialBody<'a> {
     /// What is done with the version.
     kind: TrialKind,
     /// The version.
-    #[schema(example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    #[schema(example = json!(EXAMPLE))]
     digest: &'a str,
     /// The version that it is compared with.
-    #[schema(example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    #[schema(example = json!(EXAMPLE))]
     against: &'a str,
     /// The share of the calls or runs that it gets.
     #[schema(minimum = 0, maximum = 1, example = 0.05)]
@@ -468,10 +451,7 @@ pub(super) struct AuditBody<'a> {
     action: &'a str,
     /// The version that it was about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        example = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
-    )]
+    #[schema(nullable = false, example = json!(EXAMPLE))]
     digest: Option<&'a str>,
     /// More, in a sentence.
     #[serde(skip_serializing_if = "str::is_empty")]
