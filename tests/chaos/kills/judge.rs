@@ -257,31 +257,17 @@ const REPLIES_OF_CHILD: usize = 2;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use agent_core::testing::{says, task};
     use serde_json::json;
     use tokio::time::Instant;
 
-    use super::super::plan::{Heir, Moment, StoreKind, Versions};
     use super::super::scene::Asked;
     use super::*;
 
     const UNKNOWN: &str = "Error: it is not known whether it had an effect.";
 
     fn kill() -> PlannedKill {
-        PlannedKill {
-            number: 7,
-            store: StoreKind::Redis,
-            heir: Heir::Other,
-            versions: Versions::Same,
-            steps: vec![StepKind::Look, StepKind::Act, StepKind::Answer],
-            target: 0,
-            moment: Moment::Asked,
-            delay: Duration::ZERO,
-            waits: false,
-            swaps: false,
-        }
+        PlannedKill::of(&[StepKind::Look, StepKind::Act, StepKind::Answer])
     }
 
     fn seen(model: &[usize], tools: &[usize]) -> Seen {

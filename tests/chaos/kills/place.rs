@@ -259,23 +259,7 @@ mod tests {
     use serde_json::json;
     use tokio::time::Instant;
 
-    use super::super::plan::{Heir, Moment, StoreKind, Versions};
     use super::*;
-
-    fn kill(steps: &[StepKind]) -> PlannedKill {
-        PlannedKill {
-            number: 1,
-            store: StoreKind::Sqlite,
-            heir: Heir::Other,
-            versions: Versions::Same,
-            steps: steps.to_vec(),
-            target: 0,
-            moment: Moment::Asked,
-            delay: std::time::Duration::ZERO,
-            waits: false,
-            swaps: false,
-        }
-    }
 
     fn asked(step: usize, index: usize, answered: bool) -> Asked {
         let came = Instant::now();
@@ -284,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_kill_is_placed_by_what_the_journal_held_and_by_what_was_seen() {
-        let job = kill(&[StepKind::Several, StepKind::Answer]);
+        let job = PlannedKill::of(&[StepKind::Several, StepKind::Answer]);
         let (started, replied) = (json!({ "event": "started" }), json!({ "event": "model_replied" }));
         let act = json!({ "event": "tools_started", "indexes": [1] });
         let returned = |index: u64| json!({ "event": "tool_returned", "index": index });
@@ -356,7 +340,7 @@ mod tests {
             json!({ "event": "decided", "wait": "7:37ddff8e-1.0.1~1" }),
             json!({ "event": "nested_started", "index": 0, "number": 1 }),
         ];
-        let job = kill(&[StepKind::Script, StepKind::Answer]);
+        let job = PlannedKill::of(&[StepKind::Script, StepKind::Answer]);
         let nested = |number: usize| CallAt { step: 0, index: 0, nested: Some(number) };
         let place = |count: usize, called: Vec<Asked>| {
             let recorded = Recorded::read(JobState::Waiting, &events[..count]);

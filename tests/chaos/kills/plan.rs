@@ -120,6 +120,25 @@ pub(crate) struct PlannedKill {
     pub(crate) swaps: bool,
 }
 
+#[cfg(test)]
+impl PlannedKill {
+    /// The seventh, of a job with these steps, while its model is asked.
+    pub(super) fn of(steps: &[StepKind]) -> Self {
+        Self {
+            number: 7,
+            store: StoreKind::Redis,
+            heir: Heir::Other,
+            versions: Versions::Same,
+            steps: steps.to_vec(),
+            target: 0,
+            moment: Moment::Asked,
+            delay: Duration::ZERO,
+            waits: false,
+            swaps: false,
+        }
+    }
+}
+
 /// How many kills, of what and by which chance.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {

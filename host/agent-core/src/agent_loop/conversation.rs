@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::words::{ContentPart, Grants, Image, Options, Principal, ToolCall, UserContent};
+    use crate::words::{ContentPart, Image, Options, ToolCall, UserContent};
 
     /// `s`, `u`, `a`, `c` (calls a tool), `t` (its answer), each with its own text of about 100 tokens.
     fn history(kinds: &str) -> Vec<Message> {
@@ -191,16 +191,9 @@ mod tests {
 
     fn task(instructions: Option<&str>, history: Vec<Message>, input: &str) -> Task {
         Task {
-            id: "run_1".into(),
-            input: input.into(),
             instructions: instructions.map(str::to_owned),
             options: Options { history, ..Options::default() },
-            limits: RunLimits::default(),
-            model: "test/m".into(),
-            principal: Principal::default(),
-            grants: Grants::default(),
-            versions: Default::default(),
-            parent: None,
+            ..crate::testing::task(input)
         }
     }
 
