@@ -53,10 +53,22 @@ impl Readiness {
         self.stores.warnings()
     }
 
-    /// The stores that must not be used, as failed checks.
-    pub(crate) fn unfit_stores(&self) -> Vec<Check> {
-        let failed = |(_source, problem)| Check { name: "stores", outcome: Err(ProbeError(problem)) };
-        self.stores.unfit().into_iter().map(failed).collect()
+    /// What keeps requests away whatever the probes say, as failed checks.
+    pub(crate) fn refusals(&self, preparing: &Preparing) -> Vec<Check> {
+        let failed = |name, why| Check { name, outcome: Err(ProbeError(why)) };
+        let mut checks = Vec::new();
+        if self.is_shutting_down() {
+            checks.push(failed("shutdown", "the service is shutting down".into()));
+        }
+        let down = self.tasks_down();
+        if !down.is_empty() {
+            checks.push(failed("tasks", format!("begun anew after a failure: {}", down.join(", "))));
+        }
+        if preparing.first {
+            checks.push(failed("tools", not_prepared(preparing)));
+        }
+        checks.extend(self.stores.unfit().into_iter().map(|(_source, problem)| failed("stores", problem)));
+        checks
     }
 
     pub(crate) fn tasks_down(&self) -> Vec<&'static str> {
@@ -109,11 +121,11 @@ impl ToolsReport {
 }
 
 /// Why a service that has just started is not ready.
-pub(crate) fn not_prepared(preparing: &Preparing) -> ProbeError {
+fn not_prepared(preparing: &Preparing) -> String {
     let files = preparing.files.join(", ");
-    ProbeError(if files.is_empty() {
+    if files.is_empty() {
         "the tools folder has not been read yet".to_owned()
     } else {
         format!("tools are being prepared: {files}")
-    })
+    }
 }

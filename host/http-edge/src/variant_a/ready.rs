@@ -11,11 +11,11 @@ use run_service::health::{Check, check_all};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::answer::{self, Failure, RoutineAnswer};
+use crate::answer::RoutineAnswer;
 use crate::dependencies::{RouteState, VariantA};
-use crate::health_log::Unhealthy;
+use crate::health_log::answer;
 use crate::openapi::{Operation, tags};
-use crate::readiness::{ToolsReport, not_prepared};
+use crate::readiness::ToolsReport;
 
 pub(super) fn describe() -> Operation {
     Operation::new("reportReadiness", tags::HEALTH, "Whether requests should be sent here")
@@ -28,28 +28,10 @@ pub(super) fn describe() -> Operation {
 
 pub(super) async fn report_readiness(State(edge): State<Arc<RouteState<VariantA>>>) -> impl IntoResponse {
     let mut checks = check_all(&edge.variant.probes, edge.settings.probe_time_limit).await;
-    if edge.readiness.is_shutting_down() {
-        let outcome = Err(ProbeError("the service is shutting down".into()));
-        checks.push(Check { name: "shutdown", outcome });
-    }
-    let down = edge.readiness.tasks_down();
-    if !down.is_empty() {
-        let outcome = Err(ProbeError(format!("begun anew after a failure: {}", down.join(", "))));
-        checks.push(Check { name: "tasks", outcome });
-    }
-    let preparing = edge.variant.toolbox.preparing();
-    if preparing.first {
-        checks.push(Check { name: "tools", outcome: Err(not_prepared(&preparing)) });
-    }
-    checks.extend(edge.readiness.unfit_stores());
+    checks.extend(edge.readiness.refusals(&edge.variant.toolbox.preparing()));
     let stores = edge.readiness.store_warnings();
     let report = Report::new(&checks, stores, ToolsReport::of(&*edge.variant.toolbox));
-    let status = if report.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut response = answer::json(status, &report);
-    if !report.healthy {
-        response.extensions_mut().insert(Failure::new(Unhealthy::because_of(&checks)));
-    }
-    (Extension(RoutineAnswer), response)
+    (Extension(RoutineAnswer), answer(report.healthy, &report, &checks))
 }
 
 /// Whether requests should be sent here, and why not

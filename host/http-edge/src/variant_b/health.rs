@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use axum::Extension;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use http::StatusCode;
 use run_service::health::{Check, check_all};
 use serde::{Serialize, Serializer};
@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 
 use super::state::Shared;
 use super::timestamp::iso_8601;
-use crate::answer::{self, Failure, RoutineAnswer};
-use crate::health_log::Unhealthy;
+use crate::answer::RoutineAnswer;
+use crate::health_log::answer;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {
@@ -35,16 +35,6 @@ pub(super) async fn report_health(State(edge): State<Shared>) -> impl IntoRespon
         checks: Checks(&["database", "redis", "llm"], &checks),
     };
     (Extension(RoutineAnswer), answer(healthy, &report, &checks))
-}
-
-/// 200, or 503 with the same report and the reasons for the log.
-pub(super) fn answer<T: Serialize>(passed: bool, report: &T, checks: &[Check]) -> Response {
-    if passed {
-        return answer::json(StatusCode::OK, report);
-    }
-    let mut response = answer::json(StatusCode::SERVICE_UNAVAILABLE, report);
-    response.extensions_mut().insert(Failure::new(Unhealthy::because_of(checks)));
-    response
 }
 
 /// Whether everything that the service depends on works

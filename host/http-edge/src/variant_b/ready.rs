@@ -2,20 +2,21 @@
 
 use std::sync::atomic::Ordering;
 
-use agent_core::ports::{ProbeError, StoreWarning};
+use agent_core::ports::StoreWarning;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use run_service::health::{Check, check_all};
+use run_service::health::check_all;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::health::{CheckResult, Checks, answer};
+use super::health::{CheckResult, Checks};
 use super::state::Shared;
 use crate::answer::RoutineAnswer;
+use crate::health_log::answer;
 use crate::openapi::{Operation, tags};
-use crate::readiness::{ToolsReport, not_prepared};
+use crate::readiness::ToolsReport;
 
 pub(super) fn describe() -> Operation {
     Operation::new("reportInitialized", tags::HEALTH, "Whether requests should be sent here")
@@ -63,27 +64,15 @@ pub(super) async fn report_readiness(State(edge): State<Shared>) -> impl IntoRes
     let probes = [edge.variant.database.clone(), edge.variant.key_value.clone()];
     let mut checks = check_all(&probes, edge.settings.probe_time_limit).await;
     let preparing = edge.variant.toolbox.preparing();
-    let missing = if edge.readiness.is_shutting_down() {
-        Some(("shutdown", ProbeError("the service is shutting down".into())))
-    } else if preparing.first {
-        Some(("tools", not_prepared(&preparing)))
-    } else {
-        None
-    };
+    let prevented = edge.readiness.is_shutting_down() || preparing.first;
     // The database's check says so where its tables are missing.
-    let initialized = missing.is_none() && edge.variant.prepared.load(Ordering::Acquire);
-    checks.extend(missing.map(|(name, why)| Check { name, outcome: Err(why) }));
-    let tasks = edge.readiness.tasks_down();
-    if !tasks.is_empty() {
-        let outcome = Err(ProbeError(format!("begun anew after a failure: {}", tasks.join(", "))));
-        checks.push(Check { name: "tasks", outcome });
-    }
-    checks.extend(edge.readiness.unfit_stores());
+    let initialized = !prevented && edge.variant.prepared.load(Ordering::Acquire);
+    checks.extend(edge.readiness.refusals(&preparing));
     let ready = checks.iter().all(|check| check.outcome.is_ok());
     let report = Report {
         initialized,
         checks: Checks(&["database", "cache"], &checks),
-        tasks,
+        tasks: edge.readiness.tasks_down(),
         stores: edge.readiness.store_warnings(),
         tools: ToolsReport::of(&*edge.variant.toolbox),
     };
