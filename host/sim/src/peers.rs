@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::agent_loop::{Approved, RUN_AGENT};
 use agent_core::ports::{
-    Model, ModelError, ModelRequest, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms,
+    Model, ModelError, ModelRequest, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms,
 };
 use agent_core::testing::clock::{store_clock, wall_clock};
 use agent_core::testing::says;
@@ -251,10 +251,6 @@ impl Toolbox for Tools {
 
     fn everything(&self) -> Arc<dyn ToolSet> {
         self.current_for(&Principal::default())
-    }
-
-    fn faults(&self) -> Vec<ToolFault> {
-        Vec::new()
     }
 }
 

@@ -46,7 +46,9 @@ pub trait Toolbox: Send + Sync {
     fn everything(&self) -> Arc<dyn ToolSet>;
 
     /// The components that could not be loaded, and why. The others serve.
-    fn faults(&self) -> Vec<ToolFault>;
+    fn faults(&self) -> Vec<ToolFault> {
+        Vec::new()
+    }
 
     /// What is still being loaded.
     fn preparing(&self) -> Preparing {

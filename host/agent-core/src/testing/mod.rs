@@ -113,12 +113,18 @@ pub struct ScriptedModel {
     script: Mutex<VecDeque<Result<ModelReply, ModelError>>>,
     asked: Mutex<Vec<Vec<Message>>>,
     choices: Mutex<Vec<String>>,
+    hangs: bool,
 }
 
 impl ScriptedModel {
     /// Gives these replies in this order; being asked once more is an error.
     pub fn new(script: impl IntoIterator<Item = Result<ModelReply, ModelError>>) -> Self {
         Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() }
+    }
+
+    /// Never replies.
+    pub fn hanging() -> Self {
+        Self { hangs: true, ..Self::default() }
     }
 
     /// The conversations it was shown.
@@ -143,6 +149,9 @@ impl Model for ScriptedModel {
         check_conversation(request.messages);
         self.asked.lock().push(request.messages.to_vec());
         self.choices.lock().push(format!("{:?}", request.tool_choice));
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
         self.script.lock().pop_front().unwrap_or_else(|| {
             Err(ModelError::Refused { provider: "test/scripted".into(), detail: "the script is over".into() })
         })
@@ -392,10 +401,6 @@ impl Toolbox for SwappedTools {
 
     fn everything(&self) -> Arc<dyn ToolSet> {
         self.0.lock().everything()
-    }
-
-    fn faults(&self) -> Vec<ToolFault> {
-        vec![]
     }
 }
 

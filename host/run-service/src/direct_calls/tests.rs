@@ -141,10 +141,6 @@ impl Toolbox for Scripted {
     fn everything(&self) -> Arc<dyn ToolSet> {
         Arc::new(Scripts::new())
     }
-
-    fn faults(&self) -> Vec<agent_core::ports::ToolFault> {
-        vec![]
-    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Deployment, Engine};
-use crate::site::{Site, Stores};
+use crate::site::Site;
 
 pub(crate) struct Inngest;
 
@@ -19,10 +19,6 @@ impl Engine for Inngest {
     fn absent(&self) -> Option<String> {
         let why = "the npm package `inngest-cli` holds an installer, which fetches the server from outside of registries";
         Some(why.to_owned())
-    }
-
-    fn stores(&self) -> Stores {
-        Stores::default()
     }
 
     fn start(&self, _site: &Site) -> Deployment {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Deployment, Engine, absent, get, post, python, scripts, server, told};
 use crate::provider::query;
-use crate::site::{Site, Stores};
+use crate::site::Site;
 
 pub(crate) struct LangGraph;
 
@@ -21,10 +21,6 @@ impl Engine for LangGraph {
 
     fn absent(&self) -> Option<String> {
         absent(&python("langgraph"))
-    }
-
-    fn stores(&self) -> Stores {
-        Stores::default()
     }
 
     fn start(&self, site: &Site) -> Deployment {

@@ -34,7 +34,10 @@ pub(crate) trait Engine: Sync {
     /// Why it cannot be measured on this machine.
     fn absent(&self) -> Option<String>;
 
-    fn stores(&self) -> Stores;
+    /// Which servers it keeps its runs in.
+    fn stores(&self) -> Stores {
+        Stores::default()
+    }
 
     /// Starts it, or starts it again: what it left is in the site's home and stores.
     fn start(&self, site: &Site) -> Deployment;

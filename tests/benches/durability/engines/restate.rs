@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{AS_IT_SHIPS, Deployment, Engine, absent, get, node, post, script, scripts, server};
 use crate::provider::query;
-use crate::site::{Site, Stores};
+use crate::site::Site;
 
 const SERVER: &str = "node_modules/@restatedev/restate-server-linux-x64/bin/restate-server";
 
@@ -23,10 +23,6 @@ impl Engine for Restate {
 
     fn absent(&self) -> Option<String> {
         absent(&scripts().join(SERVER))
-    }
-
-    fn stores(&self) -> Stores {
-        Stores::default()
     }
 
     fn start(&self, site: &Site) -> Deployment {

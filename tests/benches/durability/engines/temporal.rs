@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{AS_IT_SHIPS, Deployment, Engine, absent, get, post, python, script, scripts, server, told};
 use crate::provider::query;
-use crate::site::{Site, Stores};
+use crate::site::Site;
 
 const WORKFLOWS: &str = "/api/v1/namespaces/default/workflows";
 
@@ -27,10 +27,6 @@ impl Engine for Temporal {
 
     fn absent(&self) -> Option<String> {
         absent(&python("temporal"))
-    }
-
-    fn stores(&self) -> Stores {
-        Stores::default()
     }
 
     fn start(&self, site: &Site) -> Deployment {

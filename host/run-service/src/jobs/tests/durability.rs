@@ -1,10 +1,7 @@
 //! Workers that are killed or told to stop: what was done stays done.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use agent_core::ports::{
-    AttemptEnd, Claim, Epoch, Journal, JournalError, JournalResult, Model, ModelError, ModelRequest,
-    Unobserved,
+    AttemptEnd, Claim, Epoch, Journal, JournalError, JournalResult, ModelError, Unobserved,
 };
 use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says, task};
 use agent_core::words::{Event, ModelReply, RunOutcome, StopReason, Task};
@@ -85,39 +82,21 @@ async fn a_job_killed_at_every_boundary_of_its_journal_completes_and_pays_for_no
     assert!(kills >= 6, "{kills} workers were killed");
 }
 
-/// Never replies.
-#[derive(Default)]
-struct Silent(AtomicUsize);
-
-#[boxed_async::boxed_async]
-impl Model for Silent {
-    fn name(&self) -> &'static str {
-        "test/silent"
-    }
-
-    async fn complete(&self, _request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        std::future::pending().await
-    }
-}
-
 /// Whether the first worker dies before or after it has written that the run began.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_kills_every_worker_fails_and_says_why() {
     for first_life in [SECOND / 10, LEASE * 2] {
         let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-        let model = Arc::new(Silent::default());
+        let model = Arc::new(ScriptedModel::hanging());
         let submitted = bench_on(&queue, &runs, ScriptedInvoke::hanging());
         let job_id = submitted.submit().await;
         for life in [first_life, LEASE * 2, LEASE * 2, LEASE * 2] {
-            let unused = Arc::new(ScriptedModel::new([]));
-            let killed = Agent { model: model.clone(), ..agent(&runs, &unused) };
-            let bench = bench_on(&queue, &runs, killed);
+            let bench = bench_on(&queue, &runs, agent(&runs, &model));
             let _ = tokio::time::timeout(life, bench.worker.work(CancellationToken::new())).await;
             tokio::time::sleep(LEASE).await;
         }
         let job = queue.job(&job_id);
-        assert_eq!((job.status, model.0.load(Ordering::SeqCst)), (JobStatus::Failed, 3), "{first_life:?}");
+        assert_eq!((job.status, model.asked().len()), (JobStatus::Failed, 3), "{first_life:?}");
         assert_eq!(job.error.as_deref(), Some("the run stopped its worker 3 times"));
     }
 }
@@ -174,8 +153,7 @@ async fn the_last_reply_of_a_job_in_a_conversation_is_stored_before_anything_fol
 #[tokio::test(start_paused = true)]
 async fn a_start_is_written_beside_a_model_call_that_takes_its_time() {
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let unused = Arc::new(ScriptedModel::new([]));
-    let silent = Agent { model: Arc::new(Silent::default()), ..agent(&runs, &unused) };
+    let silent = agent(&runs, &Arc::new(ScriptedModel::hanging()));
     let bench = bench_on(&queue, &runs, silent);
     bench.submit().await;
     let looks = async {
@@ -209,8 +187,7 @@ async fn a_worker_that_was_replaced_before_it_wrote_anything_writes_nothing_any_
         }),
         ..Ask::new("1".into(), "2+2".into())
     };
-    let unused = Arc::new(ScriptedModel::new([]));
-    let silent = Agent { model: Arc::new(Silent::default()), ..agent(&runs, &unused) };
+    let silent = agent(&runs, &Arc::new(ScriptedModel::hanging()));
     assert!(tokio::time::timeout(SECOND, silent.invoke(ask(&heir))).await.is_err());
     let begun = runs.events("run_job_1");
     assert!(matches!(begun[..], [Event::Started { .. }, Event::TakenUp { .. }]), "{begun:?}");
@@ -257,8 +234,7 @@ async fn a_successor_goes_on_behind_the_last_event_of_whom_it_replaced() {
     assert!(matches!(reply, Event::ModelReplied { .. }), "{reply:?}");
 
     let (queue, runs) = (Arc::new(TestQueue::default()), Arc::new(TestRuns::default()));
-    let unused = Arc::new(ScriptedModel::new([]));
-    let silent = Agent { model: Arc::new(Silent::default()), ..agent(&runs, &unused) };
+    let silent = agent(&runs, &Arc::new(ScriptedModel::hanging()));
     let replaced = bench_on(&queue, &runs, silent);
     let job_id = replaced.submit().await;
     assert!(tokio::time::timeout(SECOND, replaced.worker.work(CancellationToken::new())).await.is_err());

@@ -151,20 +151,10 @@ async fn a_cancelled_run_that_is_taken_up_is_cancelled_by_its_first_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_cancelled_drops_its_model_call() {
-    struct Silent;
-    #[boxed_async]
-    impl Model for Silent {
-        fn name(&self) -> &'static str {
-            "test/silent"
-        }
-        async fn complete(&self, _: ModelRequest<'_>) -> Result<agent_core::words::ModelReply, ModelError> {
-            std::future::pending().await
-        }
-    }
-    let (tools, journal, cancel) = (SlowTools::new(), TestJournal::default(), CancellationToken::new());
-    let unasked = ScriptedModel::default();
+    let (model, tools, journal) = (ScriptedModel::hanging(), SlowTools::new(), TestJournal::default());
+    let cancel = CancellationToken::new();
     let control = control(&cancel);
-    let driver = Driver { model: &Silent, control: &control, ..driver(&unasked, &tools, &journal) };
+    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
     let owner = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cancel.cancel();
