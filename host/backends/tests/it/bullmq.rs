@@ -64,28 +64,24 @@ pub(crate) async fn status(queue: &BullQueue, id: &str) -> JobStatus {
 }
 
 /// Adds a job as somebody would whose clock is ten seconds ahead.
-async fn add_ahead(queue: &BullQueue, redis: &mut MultiplexedConnection) {
+async fn add_ahead(server: &Redis, queue: &BullQueue) {
     let id = queue.add(&data("q")).await.unwrap();
     let ahead = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() + 10_000;
-    let mut set = redis::cmd("HSET");
-    set.arg(format!("bull:agent-tasks:{id}")).arg("timestamp").arg(ahead.to_string());
-    let _: i64 = set.query_async(redis).await.unwrap();
+    let job = format!("bull:agent-tasks:{id}");
+    server.ask(&["HSET", &job, "timestamp", &ahead.to_string()]).await;
 }
 
 /// One that was restarted or took another's place may have lost the last moments before that.
 #[tokio::test]
 async fn a_claim_is_the_first_one_only_if_the_server_cannot_have_forgotten_others() {
     let (server, queue) = start().await;
-    let mut redis = connect(&server).await;
-    add_ahead(&queue, &mut redis).await;
+    add_ahead(&server, &queue).await;
     assert!(!claim_next(&queue).await.earlier.are_none, "nothing is known of the server");
     sleep(Duration::from_millis(50)).await;
-    add_ahead(&queue, &mut redis).await;
+    add_ahead(&server, &queue).await;
     assert!(claim_next(&queue).await.earlier.are_none, "added later, whatever the clocks");
-    add_ahead(&queue, &mut redis).await;
-    let mut kill = redis::cmd("CLIENT");
-    kill.arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes");
-    let _: i64 = kill.query_async(&mut redis).await.unwrap();
+    add_ahead(&server, &queue).await;
+    server.ask(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
     assert!(!claim_next(&queue).await.earlier.are_none);
 }
 
@@ -113,9 +109,8 @@ async fn peers_see_who_submitted_a_job_in_its_options_and_not_in_its_data() {
     let seen = official(&server).await.get_job(&id).await.unwrap().unwrap();
     assert_eq!(*seen.data(), json!({"query": "q", "userId": "u1"}));
     let key = format!("bull:{QUEUE}:{id}");
-    let stored: String =
-        redis::cmd("HGET").arg(key).arg("opts").query_async(&mut connect(&server).await).await.unwrap();
-    let options: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    let options: serde_json::Value =
+        serde_json::from_str(&server.ask(&["HGET", &key, "opts"]).await).unwrap();
     assert_eq!(options["agentHostSubmitter"], json!({"tier": "premium"}));
     // A producer that knows nothing of this adds jobs of callers without a tier.
     let claim = claim_next(&queue).await;
@@ -192,9 +187,8 @@ async fn a_paused_queue_gives_nothing_until_it_goes_on() {
 #[tokio::test]
 async fn a_node_worker_does_not_keep_us_from_finding_jobs_of_the_dead() {
     let (server, queue) = start().await;
-    let mut other = connect(&server).await;
     let check = format!("bull:{QUEUE}:stalled-check");
-    let _: () = redis::cmd("SET").arg(check).arg(1).query_async(&mut other).await.unwrap();
+    assert_eq!(server.ask(&["SET", &check, "1"]).await, "OK");
     let id = queue.add(&data("q")).await.unwrap();
     assert_eq!(claim_next(&queue).await.job_id, id);
     assert_eq!(claim_next(&queue).await.job_id, id);
@@ -203,15 +197,14 @@ async fn a_node_worker_does_not_keep_us_from_finding_jobs_of_the_dead() {
 #[tokio::test]
 async fn an_expired_lease_is_renewed_while_nobody_else_has_the_job() {
     let (server, queue) = start().await;
-    let mut other = connect(&server).await;
     let id = queue.add(&data("q")).await.unwrap();
     let claim = claim_next(&queue).await;
     let lock = format!("bull:{QUEUE}:{id}:lock");
     for _ in 0..2 {
-        let _: () = redis::cmd("DEL").arg(&lock).query_async(&mut other).await.unwrap();
+        server.ask(&["DEL", &lock]).await;
         assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
     }
-    let _: () = redis::cmd("DEL").arg(&lock).query_async(&mut other).await.unwrap();
+    server.ask(&["DEL", &lock]).await;
     queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(&queue, &id).await, JobStatus::Completed);
 }
@@ -292,11 +285,10 @@ async fn what_was_claimed_for_nobody_is_released_when_the_queue_closes() {
 #[tokio::test]
 async fn runs_are_told_apart_when_redis_was_emptied() {
     let (server, queue) = start().await;
-    let mut other = connect(&server).await;
     queue.add(&data("q")).await.unwrap();
     let before = claim_next(&queue).await;
-    let _: () = redis::cmd("FLUSHALL").query_async(&mut other).await.unwrap();
-    let _: () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut other).await.unwrap();
+    assert_eq!(server.ask(&["FLUSHALL"]).await, "OK");
+    assert_eq!(server.ask(&["SCRIPT", "FLUSH"]).await, "OK");
     assert_eq!(queue.renew(&before).await.unwrap(), Renewal::Lost);
     queue.add(&data("q")).await.unwrap();
     let after = claim_next(&queue).await;
@@ -362,15 +354,8 @@ async fn a_frozen_redis_is_an_error_and_not_a_wait_for_ever() {
 async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
     let (server, queue) = start().await;
     let id = queue.add(&data("q")).await.unwrap();
-    let mut redis = connect(&server).await;
     let key = format!("bull:{QUEUE}:{id}");
-    let _: () = redis::cmd("HSET")
-        .arg(&key)
-        .arg("rjk")
-        .arg("invoke::::* * * * *")
-        .query_async(&mut redis)
-        .await
-        .unwrap();
+    assert_eq!(server.ask(&["HSET", &key, "rjk", "invoke::::* * * * *"]).await, "1");
     let claim = claim_next(&queue).await;
     queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
@@ -407,9 +392,8 @@ async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes
     let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
     let data = json!({"query": "q", "userId": "u1"});
     producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
-    let mut redis = connect(&server).await;
     let scheduler = format!("bull:{QUEUE}:repeat:hourly");
-    let _: () = redis::cmd("SET").arg(&scheduler).arg("not a hash").query_async(&mut redis).await.unwrap();
+    assert_eq!(server.ask(&["SET", &scheduler, "not a hash"]).await, "OK");
     let claim = claim_next(&queue).await;
     let error = claim.data.clone().unwrap_err();
     assert_eq!(
@@ -431,12 +415,8 @@ async fn a_scheduler_survives_a_redis_that_refuses_its_next_iteration_for_a_whil
     let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
     let data = json!({"query": "q", "userId": "u1"});
     producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
-    let mut redis = connect(&server).await;
     // The script of the next iteration begins with it; taking a job does without.
-    let mut may = async |rule: &str| {
-        let mut set = redis::cmd("ACL");
-        let _: () = set.arg("SETUSER").arg("default").arg(rule).query_async(&mut redis).await.unwrap();
-    };
+    let may = async |rule: &str| assert_eq!(server.ask(&["ACL", "SETUSER", "default", rule]).await, "OK");
     may("-zscore").await;
     queue.claim("worker", PATIENCE).await.unwrap_err();
     may("+zscore").await;
@@ -468,12 +448,11 @@ async fn a_wish_to_cancel_is_about_one_attempt() {
     assert_eq!(queue.cancel(&id).await, Ok(CancelOutcome::Asked));
     assert_eq!(queue.renew(&claim).await, Ok(Renewal::Cancelled));
     // Somebody else counts another attempt: what is done now is not what was meant.
-    let mut redis = connect(&server).await;
     let key = format!("bull:{QUEUE}:{id}");
-    let _: () = redis::cmd("HINCRBY").arg(&key).arg("atm").arg(1).query_async(&mut redis).await.unwrap();
+    server.ask(&["HINCRBY", &key, "atm", "1"]).await;
     assert_eq!(queue.renew(&claim).await, Ok(Renewal::Held));
     // However long nobody is there who could hear of it.
-    let kept: i64 =
-        redis::cmd("TTL").arg(format!("agent-host:{QUEUE}:wish:{id}")).query_async(&mut redis).await.unwrap();
+    let wish = format!("agent-host:{QUEUE}:wish:{id}");
+    let kept: i64 = server.ask(&["TTL", &wish]).await.parse().unwrap();
     assert!(kept > 365 * 24 * 3600, "{kept}");
 }

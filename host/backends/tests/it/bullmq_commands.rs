@@ -9,12 +9,11 @@ use agent_core::ports::{AttemptEnd, ChangedJobs, Claim, JobQueue as _, QueueErro
 use agent_core::words::{CancelOutcome, JobData, JobStatus, ParkedRun, RetryOutcome};
 use backends::bullmq::BullQueue;
 use futures::future::join_all;
-use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use test_servers::{PATIENCE, Proxy, Redis, Task, eventually};
 use tokio::time::{Instant, sleep};
 
-use crate::bullmq::{LEASE, claim_next, completed, connect, data, official, start, status};
+use crate::bullmq::{LEASE, claim_next, completed, data, official, start, status};
 
 /// Whether no claim of the job was lost before. The number of a claim is no count: it is the server's time.
 fn is_first(claim: &Claim) -> bool {
@@ -35,8 +34,8 @@ async fn start_behind_a_proxy() -> (Redis, Proxy, Arc<BullQueue>) {
     (server, proxy, Arc::new(queue))
 }
 
-async fn length(redis: &mut MultiplexedConnection, list: &str) -> u64 {
-    redis::cmd("LLEN").arg(format!("bull:agent-tasks:{list}")).query_async(redis).await.unwrap()
+async fn length(server: &Redis, list: &str) -> u64 {
+    server.ask(&["LLEN", &format!("bull:agent-tasks:{list}")]).await.parse().unwrap()
 }
 
 async fn claim(queue: &BullQueue) -> Claim {
@@ -159,21 +158,20 @@ async fn reading_and_waiting_for_a_job_searches_nothing() {
 async fn one_process_at_a_time_looks_for_stalled_jobs() {
     let (server, queue) = start().await;
     let peer = BullQueue::open_with_lease(&server.url(), LEASE).unwrap();
-    let mut redis = connect(&server).await;
     let election = "agent-host:agent-tasks:checked";
     // Somebody else looks for them at the moment.
-    let _: () = redis::cmd("SET").arg(election).arg(1).query_async(&mut redis).await.unwrap();
+    assert_eq!(server.ask(&["SET", election, "1"]).await, "OK");
     queue.add(&data("q")).await.unwrap();
     let mut monitor = server.monitor().await;
     claim(&queue).await;
     let commands = monitor.commands().await;
     assert!(!commands.of_scripts.iter().any(|name| SEARCHES.contains(&name.as_str())), "{commands:?}");
-    let _: () = redis::cmd("DEL").arg(election).query_async(&mut redis).await.unwrap();
+    assert_eq!(server.ask(&["DEL", election]).await, "1");
     assert_eq!(peer.claim("peer", Duration::ZERO).await.unwrap(), None);
     let commands = monitor.commands().await;
     let scans = commands.of_scripts.iter().filter(|name| *name == "LRANGE").count();
     assert_eq!(scans, 1, "{commands:?}");
-    let left: i64 = redis::cmd("PTTL").arg(election).query_async(&mut redis).await.unwrap();
+    let left: i64 = server.ask(&["PTTL", election]).await.parse().unwrap();
     assert!(left <= 900, "it is given up soon: {left}");
 }
 
@@ -181,38 +179,33 @@ async fn one_process_at_a_time_looks_for_stalled_jobs() {
 #[tokio::test]
 async fn a_job_whose_addition_is_sent_twice_is_added_once() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
-    let mut redis = connect(&server).await;
     queue.add(&data("first")).await.unwrap();
     proxy.stall_answers();
     let adding = Task::begin({
         let queue = queue.clone();
         async move { queue.add(&data("second")).await }
     });
-    eventually("Redis to have it", async || (length(&mut redis.clone(), "wait").await == 2).then_some(()))
-        .await;
+    eventually("Redis to have it", async || (length(&server, "wait").await == 2).then_some(())).await;
     proxy.reset().await;
     assert_eq!(adding.ended().await.unwrap(), "3");
-    assert_eq!(length(&mut redis, "wait").await, 2);
+    assert_eq!(length(&server, "wait").await, 2);
 }
 
 #[tokio::test]
 async fn a_claim_that_is_sent_twice_leases_one_job() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
-    let mut redis = connect(&server).await;
     let ids = [queue.add(&data("first")).await.unwrap(), queue.add(&data("second")).await.unwrap()];
     proxy.stall_answers();
     let claiming = Task::begin({
         let queue = queue.clone();
         async move { claim(&queue).await }
     });
-    eventually("Redis to have leased it", async || {
-        (length(&mut redis.clone(), "active").await == 1).then_some(())
-    })
-    .await;
+    eventually("Redis to have leased it", async || (length(&server, "active").await == 1).then_some(()))
+        .await;
     proxy.reset().await;
     let claimed = claiming.ended().await;
     assert_eq!((&claimed.job_id, is_first(&claimed)), (&ids[0], true));
-    assert_eq!(length(&mut redis, "active").await, 1);
+    assert_eq!(length(&server, "active").await, 1);
     queue.settle(&claimed, &completed("1")).await.unwrap();
 }
 
@@ -221,7 +214,6 @@ async fn a_claim_that_is_sent_twice_leases_one_job() {
 #[tokio::test]
 async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer_comes() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
-    let redis = connect(&server).await;
     queue.add(&data("first")).await.unwrap();
     queue.add(&data("second")).await.unwrap();
     let mut given: Option<Claim> = None;
@@ -236,7 +228,7 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
             }
         });
         eventually("Redis to have leased it", async || {
-            (length(&mut redis.clone(), "wait").await == waiting).then_some(())
+            (length(&server, "wait").await == waiting).then_some(())
         })
         .await;
         let leased = Instant::now().into_std();
@@ -251,7 +243,6 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
 #[tokio::test]
 async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
-    let mut redis = connect(&server).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
         ids.push(queue.add(&data("q")).await.unwrap());
@@ -262,10 +253,7 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
         let (queue, first) = (queue.clone(), first.clone());
         async move { queue.settle_and_claim(&first, &completed("1"), "worker").await }
     });
-    eventually("Redis to have ended it", async || {
-        (length(&mut redis.clone(), "wait").await == 1).then_some(())
-    })
-    .await;
+    eventually("Redis to have ended it", async || (length(&server, "wait").await == 1).then_some(())).await;
     proxy.reset().await;
     let second = ending.ended().await.unwrap().expect("the job that was claimed the first time");
     assert_eq!((&second.job_id, is_first(&second)), (&ids[1], true));
@@ -275,21 +263,20 @@ async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     let again = queue.settle_and_claim(&first, &completed("1"), "worker").await.unwrap();
     assert_eq!(again.map(|claim| claim.token), Some(second.token.clone()));
     let lock = format!("bull:agent-tasks:{}:lock", second.job_id);
-    let left: u64 = redis::cmd("PTTL").arg(lock).query_async(&mut redis).await.unwrap();
+    let left = server.ask(&["PTTL", &lock]).await.parse().unwrap();
     assert!(Duration::from_millis(left) > LEASE * 3 / 4, "{left} ms are left");
-    assert_eq!((length(&mut redis, "wait").await, length(&mut redis, "active").await), (1, 1));
+    assert_eq!((length(&server, "wait").await, length(&server, "active").await), (1, 1));
     assert_eq!(status(&queue, &first.job_id).await, JobStatus::Completed);
     let other = queue.settle(&first, &completed("2")).await.unwrap_err();
     assert_eq!(other, QueueError::LeaseLost { job_id: first.job_id.clone() });
     queue.settle(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
     queue.settle(&second, &AttemptEnd::HANDED_BACK).await.unwrap();
-    assert_eq!(length(&mut redis, "wait").await, 2);
+    assert_eq!(length(&server, "wait").await, 2);
 }
 
 #[tokio::test]
 async fn a_retry_that_is_sent_twice_is_made_once_and_told_as_made() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
-    let redis = connect(&server).await;
     let failed = AttemptEnd::Failed { error: "no".into(), retry: false };
     let fail = async || {
         let id = queue.add(&data("q")).await.unwrap();
@@ -307,23 +294,17 @@ async fn a_retry_that_is_sent_twice_is_made_once_and_told_as_made() {
         let (queue, id) = (queue.clone(), id.clone());
         async move { queue.retry(&id).await }
     });
-    eventually("Redis to have put it back", async || {
-        (length(&mut redis.clone(), "wait").await == 1).then_some(())
-    })
-    .await;
+    eventually("Redis to have put it back", async || (length(&server, "wait").await == 1).then_some(()))
+        .await;
     proxy.reset().await;
     assert_eq!(retrying.ended().await, Ok(RetryOutcome::Done));
-    assert_eq!(
-        (length(&mut redis.clone(), "wait").await, status(&queue, &id).await),
-        (1, JobStatus::Waiting)
-    );
+    assert_eq!((length(&server, "wait").await, status(&queue, &id).await), (1, JobStatus::Waiting));
 }
 
 /// By the owner of a job that waits, and by the worker of one that is active.
 #[tokio::test]
 async fn a_cancellation_that_is_sent_twice_is_carried_out_and_leaves_nothing_of_bullmqs_behind() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
-    let mut redis = connect(&server).await;
     // The first one loads the scripts.
     let id = queue.add(&data("q")).await.unwrap();
     assert_eq!(queue.cancel(&id).await, Ok(CancelOutcome::Done));
@@ -340,15 +321,13 @@ async fn a_cancellation_that_is_sent_twice_is_carried_out_and_leaves_nothing_of_
                 }
             }
         });
-        eventually("Redis to have cancelled it", async || {
-            (length(&mut redis.clone(), list).await == 0).then_some(())
-        })
-        .await;
+        eventually("Redis to have cancelled it", async || (length(&server, list).await == 0).then_some(()))
+            .await;
         proxy.reset().await;
         cancelling.ended().await.unwrap();
         let key = format!("bull:agent-tasks:{id}");
-        let left: u64 = redis::cmd("EXISTS").arg(key).query_async(&mut redis).await.unwrap();
-        assert_eq!((left, status(&queue, &id).await), (0, JobStatus::Cancelled), "{list}");
+        let left = server.ask(&["EXISTS", &key]).await;
+        assert_eq!((&*left, status(&queue, &id).await), ("0", JobStatus::Cancelled), "{list}");
     }
 }
 
@@ -408,9 +387,7 @@ async fn the_queue_says_which_jobs_end_or_are_gone_whoever_does_it() {
 async fn a_list_is_kept_for_as_long_as_the_job_in_it_that_waits_longest() {
     let (server, queue) = start().await;
     let list = format!("agent-host:{QUEUE}:user:u1");
-    let kept_for = async || -> u64 {
-        redis::cmd("TTL").arg(&list).query_async(&mut connect(&server).await).await.unwrap()
-    };
+    let kept_for = async || -> u64 { server.ask(&["TTL", &list]).await.parse().unwrap() };
     let months = Duration::from_secs(60 * 24 * 3600);
     let until = SystemTime::now() + months;
     let goes_on = Some(ParkedRun { run_id: "run_1".into(), until, open: Default::default() });

@@ -79,7 +79,7 @@ async fn of_many_active_jobs_each_look_takes_a_part_and_none_is_missed() {
         assert_eq!(claimed.as_ref(), expected);
         // Three are of other keys than locks of active jobs.
         assert!(looks <= MOST_LOOKED_AT + 3, "{looks}");
-        let elected_for: i64 = redis::cmd("PTTL").arg(ELECTION).query_async(&mut redis).await.unwrap();
+        let elected_for: i64 = server.ask(&["PTTL", ELECTION]).await.parse().unwrap();
         // With at least 1,800 jobs in the list.
         assert!(elected_for <= 900 * 1000 / 1800, "the next part is looked at sooner: {elected_for}");
         let unchecked = "agent-host:agent-tasks:unchecked";
@@ -122,7 +122,6 @@ async fn a_worker_finds_what_its_predecessor_held_among_many() {
 #[tokio::test]
 async fn the_number_of_a_claim_that_the_server_has_forgotten_is_not_given_again() {
     let (server, queue) = start().await;
-    let mut redis = connect(&server).await;
     let id = queue.add(&data("q")).await.unwrap();
     let mut last = 0;
     for _ in 0..3 {
@@ -131,8 +130,6 @@ async fn the_number_of_a_claim_that_the_server_has_forgotten_is_not_given_again(
         last = claim.epoch.0;
         queue.settle(&claim, &AttemptEnd::HANDED_BACK).await.unwrap();
         tokio::time::sleep(Duration::from_millis(2)).await;
-        let mut forget = redis::cmd("HDEL");
-        forget.arg(format!("bull:{QUEUE}:{id}")).arg("agentHostClaims");
-        let _: i64 = forget.query_async(&mut redis).await.unwrap();
+        server.ask(&["HDEL", &format!("bull:{QUEUE}:{id}"), "agentHostClaims"]).await;
     }
 }

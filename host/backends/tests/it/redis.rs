@@ -154,8 +154,7 @@ async fn scripts_are_loaded_again_when_redis_has_forgotten_them() {
     let server = test_servers::Redis::start().await;
     let windows = RedisWindows::new(Redis::open(&server.url()).unwrap());
     windows.hit(&[WINDOW]).await.unwrap();
-    let mut other = connect(&server).await;
-    let _: () = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut other).await.unwrap();
+    assert_eq!(server.ask(&["SCRIPT", "FLUSH"]).await, "OK");
     assert_eq!(windows.hit(&[WINDOW]).await.unwrap()[0].count, 2);
 }
 
@@ -164,10 +163,9 @@ async fn the_counters_are_those_of_express_rate_limit() {
     let server = test_servers::Redis::start().await;
     let windows = RedisWindows::new(Redis::open(&server.url()).unwrap());
     windows.hit(&[WINDOW]).await.unwrap();
-    let mut other = connect(&server).await;
-    let left: i64 = redis::cmd("PTTL").arg("rl:ip:192.0.2.1").query_async(&mut other).await.unwrap();
+    let left: i64 = server.ask(&["PTTL", "rl:ip:192.0.2.1"]).await.parse().unwrap();
     assert!(left > 0 && left <= 3_600_000, "{left}");
-    let _: () = redis::cmd("INCR").arg("rl:ip:192.0.2.1").query_async(&mut other).await.unwrap();
+    assert_eq!(server.ask(&["INCR", "rl:ip:192.0.2.1"]).await, "2");
     assert_eq!(windows.hit(&[WINDOW]).await.unwrap()[0].count, 3);
 }
 
@@ -175,14 +173,12 @@ async fn the_counters_are_those_of_express_rate_limit() {
 async fn an_invalidation_leaves_the_keys_of_others_alone() {
     let server = test_servers::Redis::start().await;
     let cache = RedisCache::new(Redis::open(&server.url()).unwrap());
-    let mut other = connect(&server).await;
     for key in ["bull:agent-tasks:1", "rl:ip:1", "agent-host:x", "xagent:1"] {
-        let _: () = redis::cmd("SET").arg(key).arg(1).query_async(&mut other).await.unwrap();
+        assert_eq!(server.ask(&["SET", key, "1"]).await, "OK");
     }
     cache.put("agent:1", result("1"), HOUR).await.unwrap();
     assert_eq!(cache.delete_matching("*").await.unwrap(), 1);
-    let left: u64 = redis::cmd("DBSIZE").query_async(&mut other).await.unwrap();
-    assert_eq!(left, 4);
+    assert_eq!(server.ask(&["DBSIZE"]).await, "4");
 }
 
 #[tokio::test]
@@ -201,8 +197,7 @@ async fn what_redis_refuses_does_not_make_it_count_as_down() {
     let server = test_servers::Redis::start().await;
     let redis = Redis::open(&server.url()).unwrap();
     let cache = RedisCache::new(redis.clone());
-    let mut other = connect(&server).await;
-    let _: () = redis::cmd("RPUSH").arg("agent:1").arg("x").query_async(&mut other).await.unwrap();
+    assert_eq!(server.ask(&["RPUSH", "agent:1", "x"]).await, "1");
     assert!(cache.get("agent:1").await.unwrap_err().0.contains("WRONGTYPE"));
     assert_eq!(cache.get("agent:2").await.unwrap(), None);
 }

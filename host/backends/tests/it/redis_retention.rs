@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use test_servers::{PATIENCE, Redis};
 use uuid::Uuid;
 
-use crate::contract::retention::{Bench, DAY, Things};
+use crate::contract::retention::{Bench, DAY, Things, ended_before, ended_of};
 
 mod retention {
     crate::contract::retention::test_all!(test_each(super::open));
@@ -113,13 +113,7 @@ fn failed() -> AttemptEnd {
 
 async fn found(store: &BullRetention) -> Vec<String> {
     let before = store.now().await.unwrap() - 7 * DAY;
-    let (mut from, mut ids) = (None, Vec::new());
-    loop {
-        let page = store.ended_before(before, from.as_deref(), 2).await.unwrap();
-        ids.extend(page.items.into_iter().map(|item| item.id));
-        let Some(next) = page.next else { return ids };
-        from = Some(next);
-    }
+    ended_before(store, before, 2).await
 }
 
 #[tokio::test]
@@ -228,13 +222,7 @@ async fn nothing_is_left_of_a_user_who_is_forgotten() {
     }
     let cancelled = jobs.queue.add(&JobData::new("a secret", &*user)).await.unwrap();
     assert_eq!(jobs.queue.cancel(&cancelled).await.unwrap(), CancelOutcome::Done);
-    let (mut from, mut ids) = (None, Vec::new());
-    loop {
-        let page = store.ended_of(&user, from.as_deref(), 10).await.unwrap();
-        ids.extend(page.items.into_iter().map(|item| item.id));
-        let Some(next) = page.next else { break };
-        from = Some(next);
-    }
+    let ids: Vec<_> = ended_of(&store, &user).await.into_iter().collect();
     assert_eq!(ids.len(), 3, "{ids:?}");
     assert_eq!(store.remove(&ids).await.unwrap(), 3);
     let listed =

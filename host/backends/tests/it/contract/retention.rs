@@ -117,11 +117,10 @@ async fn now(bench: &Bench) -> SystemTime {
 }
 
 /// All pages of what ended before then, of `most` each.
-async fn ended_before(bench: &Bench, before: SystemTime, most: u32) -> Vec<String> {
+pub(crate) async fn ended_before(store: &dyn Retention, before: SystemTime, most: u32) -> Vec<String> {
     let (mut from, mut ids) = (None, Vec::new());
     loop {
-        let EndedPage { items, next } =
-            bench.store.ended_before(before, from.as_deref(), most).await.unwrap();
+        let EndedPage { items, next } = store.ended_before(before, from.as_deref(), most).await.unwrap();
         assert!(items.len() <= most as usize);
         ids.extend(items.into_iter().map(|item| item.id));
         let Some(next) = next else { return ids };
@@ -130,10 +129,10 @@ async fn ended_before(bench: &Bench, before: SystemTime, most: u32) -> Vec<Strin
     }
 }
 
-async fn ended_of(bench: &Bench, user: &str) -> BTreeSet<String> {
+pub(crate) async fn ended_of(store: &dyn Retention, user: &str) -> BTreeSet<String> {
     let (mut from, mut ids) = (None, BTreeSet::new());
     loop {
-        let page = bench.store.ended_of(user, from.as_deref(), 2).await.unwrap();
+        let page = store.ended_of(user, from.as_deref(), 2).await.unwrap();
         ids.extend(page.items.into_iter().map(|item| item.id));
         let Some(next) = page.next else { return ids };
         from = Some(next);
@@ -141,8 +140,8 @@ async fn ended_of(bench: &Bench, user: &str) -> BTreeSet<String> {
 }
 
 pub(crate) async fn an_empty_store_has_nothing_to_remove(bench: &Bench) {
-    assert_eq!(ended_before(bench, now(bench).await, 10).await, [] as [&str; 0]);
-    assert!(ended_of(bench, "u1").await.is_empty());
+    assert_eq!(ended_before(&*bench.store, now(bench).await, 10).await, [] as [&str; 0]);
+    assert!(ended_of(&*bench.store, "u1").await.is_empty());
     assert_eq!(bench.store.end_of_newest(1).await.unwrap(), None);
     assert_eq!(bench.store.oldest().await.unwrap(), None);
     assert_eq!(bench.store.remove(&[]).await.unwrap(), 0);
@@ -170,7 +169,7 @@ pub(crate) async fn what_ended_before_is_found_page_by_page_and_removed(bench: &
         assert!(!bench.things.is_kept(id).await, "{id}");
     }
     assert!(bench.things.is_kept(&young).await);
-    assert_eq!(ended_before(bench, before, 3).await, [] as [&str; 0]);
+    assert_eq!(ended_before(&*bench.store, before, 3).await, [] as [&str; 0]);
     let oldest = bench.store.oldest().await.unwrap().unwrap();
     let ago = now(bench).await.duration_since(oldest).unwrap();
     assert!(ago < DAY + MINUTE && ago + MINUTE > DAY, "{ago:?}");
@@ -183,7 +182,7 @@ pub(crate) async fn pages_go_on_when_nothing_of_them_is_removed(bench: &Bench) {
     }
     let before = now(bench).await - 7 * DAY;
     for most in [1, 2, 5, 10] {
-        let found = ended_before(bench, before, most).await;
+        let found = ended_before(&*bench.store, before, most).await;
         assert_eq!(found.len(), all.len(), "each once: {found:?}");
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), all, "{most}");
     }
@@ -193,8 +192,8 @@ pub(crate) async fn what_has_not_ended_is_neither_found_nor_removed(bench: &Benc
     let unended = bench.things.add_unended("u1", 99 * DAY).await;
     let ended = bench.things.add_ended("u1", 9 * DAY).await;
     let before = now(bench).await - DAY;
-    assert_eq!(ended_before(bench, before, 10).await, [ended.as_str()]);
-    assert_eq!(ended_of(bench, "u1").await, [ended.clone()].into());
+    assert_eq!(ended_before(&*bench.store, before, 10).await, [ended.as_str()]);
+    assert_eq!(ended_of(&*bench.store, "u1").await, [ended.clone()].into());
     assert_eq!(bench.store.remove(&[unended.clone(), ended.clone()]).await.unwrap(), 1);
     assert!(bench.things.is_kept(&unended).await);
     assert!(!bench.things.is_kept(&ended).await);
@@ -214,10 +213,10 @@ pub(crate) async fn what_waits_or_is_under_way_has_no_end_whatever_the_bound(ben
     let now = now(bench).await;
     let end = bench.store.end_of_newest(2).await.unwrap().unwrap();
     assert!(end < now - DAY, "{:?}", end.duration_since(now));
-    assert_eq!(ended_before(bench, end, 10).await.len(), 1, "two are kept");
+    assert_eq!(ended_before(&*bench.store, end, 10).await.len(), 1, "two are kept");
     assert_eq!(bench.store.end_of_newest(4).await.unwrap(), None, "three have ended");
     for before in [now, now + 99 * DAY] {
-        let found = ended_before(bench, before, 10).await;
+        let found = ended_before(&*bench.store, before, 10).await;
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), ended);
     }
     assert_eq!(bench.store.remove(&under_way).await.unwrap(), 0);
@@ -241,7 +240,7 @@ pub(crate) async fn the_newest_are_told_by_when_they_ended(bench: &Bench) {
     for count in 1..=5_u32 {
         let end = bench.store.end_of_newest(count.into()).await.unwrap().unwrap();
         // At least so many stay, and those that are older go.
-        let left = 5 - ended_before(bench, end, 10).await.len();
+        let left = 5 - ended_before(&*bench.store, end, 10).await.len();
         assert_eq!(left, count as usize, "{:?}", now.duration_since(end));
     }
     assert_eq!(bench.store.end_of_newest(6).await.unwrap(), None);
@@ -253,14 +252,14 @@ pub(crate) async fn what_belongs_to_a_user_is_found_however_new(bench: &Bench) {
         theirs.insert(bench.things.add_ended("u1", ago).await);
         bench.things.add_ended("u2", ago).await;
     }
-    assert_eq!(ended_of(bench, "u1").await, theirs);
+    assert_eq!(ended_of(&*bench.store, "u1").await, theirs);
     for nobody in ["u", "U1", "u1 ", "%", "u1' OR TRUE --"] {
-        assert!(ended_of(bench, nobody).await.is_empty(), "{nobody}");
+        assert!(ended_of(&*bench.store, nobody).await.is_empty(), "{nobody}");
     }
     let ids: Vec<_> = theirs.into_iter().collect();
     assert_eq!(bench.store.remove(&ids).await.unwrap(), 3);
-    assert!(ended_of(bench, "u1").await.is_empty());
-    assert_eq!(ended_of(bench, "u2").await.len(), 3);
+    assert!(ended_of(&*bench.store, "u1").await.is_empty());
+    assert_eq!(ended_of(&*bench.store, "u2").await.len(), 3);
 }
 
 pub(crate) async fn the_next_sweep_is_due_later_whoever_makes_it(bench: &Bench) {
