@@ -18,6 +18,7 @@ use test_servers::{RedisCluster, eventually, within};
 
 use crate::bullmq::{LEASE, completed, data};
 use crate::contract::cache::result;
+use crate::contract::retention::ended_before;
 use crate::contract::{cache, idempotency, key_value, queue, rates};
 
 mod cached {
@@ -193,15 +194,7 @@ async fn jobs_of_all_shards_are_worked_off_told_of_and_removed() {
     .await;
 
     let retention = BullRetention::new(&peer);
-    let (mut found, mut from) = (Vec::new(), None::<String>);
-    loop {
-        let page = retention.ended_before(SystemTime::now() + HOUR, from.as_deref(), 1).await.unwrap();
-        found.extend(page.items.into_iter().map(|item| item.id));
-        from = page.next;
-        if from.is_none() {
-            break;
-        }
-    }
+    let found = ended_before(&retention, SystemTime::now() + HOUR, 1).await;
     assert_eq!(found.iter().cloned().collect::<BTreeSet<_>>(), ended);
     assert_eq!(retention.remove(&found).await.unwrap(), 6);
     assert!(peer.read(&found[0]).await.unwrap().is_none());

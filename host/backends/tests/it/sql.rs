@@ -9,7 +9,7 @@ use backends::sql::{
     SqlConversations, SqlHttpRecordings, SqlIdempotency, SqlPool, SqlQueue, SqlRetention, SqlRuns,
     SqlWebhooks,
 };
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr, SqliteConnection};
 use tempfile::TempDir;
 use test_servers::{Postgres, Task};
 use tokio::sync::Mutex;
@@ -117,14 +117,12 @@ impl Database {
     }
 
     /// The connections of two processes, when the tables are there.
-    async fn replicas(&self) -> [SqlPool; 2] {
-        let pools = [self.pool(), self.pool()];
-        pools[0].migrate().await.unwrap();
-        pools
+    pub(crate) async fn replicas(&self) -> [SqlPool; 2] {
+        [migrated(self.pool()).await, self.pool()]
     }
 
     /// Whatever the test does to the database behind the back of the store.
-    pub(crate) async fn execute(&self, sql: &'static str) {
+    pub(crate) async fn execute(&self, sql: impl SqlSafeStr) {
         let done = match self {
             Self::Sqlite(_) => {
                 let url = self.url() + "?mode=rwc";
@@ -138,6 +136,26 @@ impl Database {
         };
         done.unwrap();
     }
+
+    /// The number that is found there behind the back of the store.
+    pub(crate) async fn number(&self, sql: impl SqlSafeStr) -> i64 {
+        match self {
+            Self::Sqlite(_) => {
+                let mut connection = SqliteConnection::connect(&self.url()).await.unwrap();
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+            }
+            Self::Postgres { url, .. } => {
+                let mut connection = PgConnection::connect(url).await.unwrap();
+                sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+            }
+        }
+    }
+}
+
+/// Those connections, when the tables are there.
+pub(crate) async fn migrated(pool: SqlPool) -> SqlPool {
+    pool.migrate().await.unwrap();
+    pool
 }
 
 async fn open_runs(database: Database) -> runs::Bench {
@@ -175,15 +193,11 @@ async fn open_queue(database: Database) -> queue::Bench {
 }
 
 pub(crate) async fn open_runs_of(database: &Database) -> (Arc<SqlRuns>, Task<()>) {
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
-    let (runs, writing) = SqlRuns::new(pool);
+    let (runs, writing) = SqlRuns::new(migrated(database.pool()).await);
     (Arc::new(runs), Task::begin(writing.run()))
 }
 
 pub(crate) async fn open_queue_of(database: &Database) -> (Arc<SqlQueue>, Task<()>) {
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
-    let (queue, adding) = SqlQueue::new(pool);
+    let (queue, adding) = SqlQueue::new(migrated(database.pool()).await);
     (Arc::new(queue.with_lease(LEASE)), Task::begin(adding.run()))
 }

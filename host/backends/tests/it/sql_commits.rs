@@ -9,10 +9,9 @@ use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
 use futures::{FutureExt as _, join};
 use serde_json::value::RawValue;
-use sqlx::{Connection as _, PgConnection};
 use test_servers::{PATIENCE, Postgres, Task, eventually, within};
 
-use crate::sql::{Database, open_queue_of, open_runs_of};
+use crate::sql::{Database, migrated, open_queue_of, open_runs_of};
 
 /// Refuses every write of the run `run_bad`.
 const REFUSE_IN_SQLITE: &str = "CREATE TRIGGER refuse BEFORE INSERT ON run_events \
@@ -43,7 +42,7 @@ async fn a_thousand_appends_share_few_commits_on_postgres() {
     let database = Database::postgres().await;
     let (runs, _writing) = open_runs_of(&database).await;
     append_a_thousand(&runs).await;
-    let commits = count(&database, "SELECT COUNT(DISTINCT xmin::text) FROM run_events").await;
+    let commits = database.number("SELECT COUNT(DISTINCT xmin::text) FROM run_events").await;
     assert!((1..=100).contains(&commits), "{commits} commits");
 }
 
@@ -53,7 +52,7 @@ async fn a_thousand_jobs_share_few_commits() {
     let (queue, _adding) = open_queue_of(&database).await;
     let job = JobData::new("2 + 3", "u1");
     join_all((0..1000).map(|_| queue.add(&job))).await.into_iter().for_each(|id| drop(id.unwrap()));
-    let commits = count(&database, "SELECT COUNT(DISTINCT xmin::text) FROM jobs").await;
+    let commits = database.number("SELECT COUNT(DISTINCT xmin::text) FROM jobs").await;
     assert!((1..=100).contains(&commits), "{commits} commits");
     assert_eq!(queue.depth().await.unwrap().waiting, 1000);
 }
@@ -63,8 +62,7 @@ async fn one_bad_row_does_not_fail_the_others() {
     for (database, refuse) in
         [(Database::sqlite(), REFUSE_IN_SQLITE), (Database::postgres().await, REFUSE_IN_POSTGRES)]
     {
-        let pool = database.pool();
-        pool.migrate().await.unwrap();
+        let pool = migrated(database.pool()).await;
         database.execute(refuse).await;
         let (runs, writing) = SqlRuns::new(pool);
         let ids = ["run_1", "run_bad", "run_2", "run_1"];
@@ -135,7 +133,7 @@ async fn ends_and_the_claims_of_the_next_jobs_are_one_commit_and_no_claim_writes
         match &database {
             Database::Sqlite(_) => before.has_one_more(&database).await,
             Database::Postgres { .. } => {
-                let commits = count(&database, "SELECT COUNT(DISTINCT xmin::text) FROM jobs").await;
+                let commits = database.number("SELECT COUNT(DISTINCT xmin::text) FROM jobs").await;
                 assert_eq!(commits, 1, "which wrote all five");
             }
         }
@@ -169,7 +167,7 @@ async fn a_job_that_was_claimed_for_nobody_is_given_when_the_end_is_told_again()
         // The lease of the job claimed with it counts from now.
         let left = "SELECT COUNT(*) FROM jobs, clock WHERE status = 'active' AND due_at > ms + 3000";
         if let Database::Postgres { .. } = &database {
-            assert_eq!(count(&database, left).await, 1);
+            assert_eq!(database.number(left).await, 1);
         }
         // By a worker that has told of another end, nothing is found.
         let failed = AttemptEnd::Failed { error: "no".into(), retry: false };
@@ -252,8 +250,7 @@ struct Stores {
 
 impl Stores {
     async fn open(database: &Database) -> Self {
-        let pool = database.pool();
-        pool.migrate().await.unwrap();
+        let pool = migrated(database.pool()).await;
         let (runs, writing) = SqlRuns::new(pool.clone());
         let (queue, adding) = SqlQueue::new(pool);
         Self { queue, runs, _writing: [Task::begin(writing.run()), Task::begin(adding.run())] }
@@ -271,7 +268,7 @@ impl Commits {
                 let rows = "SELECT COUNT(DISTINCT number) FROM (SELECT xmin::text AS number FROM jobs \
                             UNION ALL SELECT xmin::text FROM run_events UNION ALL SELECT xmin::text FROM run_records) \
                             AS written";
-                count(database, rows).await
+                database.number(rows).await
             }
         })
     }
@@ -294,9 +291,7 @@ fn record(run_id: &str) -> RunRecord {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_number_appended_twice_in_one_batch_is_taken_once() {
     for database in [Database::sqlite(), Database::postgres().await] {
-        let pool = database.pool();
-        pool.migrate().await.unwrap();
-        let (runs, writing) = SqlRuns::new(pool);
+        let (runs, writing) = SqlRuns::new(migrated(database.pool()).await);
         let replies = ["a", "b", "a"].map(|text| Event::from(says(text)));
         let mut answers = Box::pin(join_all(
             replies.iter().map(|event| runs.append("run_1", Epoch(1), 0, std::slice::from_ref(event))),
@@ -312,9 +307,7 @@ async fn one_number_appended_twice_in_one_batch_is_taken_once() {
 #[tokio::test]
 async fn what_nobody_waits_for_any_more_is_written() {
     let database = Database::sqlite();
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
-    let (runs, writing) = SqlRuns::new(pool);
+    let (runs, writing) = SqlRuns::new(migrated(database.pool()).await);
     for sequence in 0..3 {
         assert!(runs.append("run_1", Epoch(1), sequence, &[Event::Cancelled]).now_or_never().is_none());
     }
@@ -334,8 +327,7 @@ async fn what_nobody_waits_for_any_more_is_written() {
 #[tokio::test]
 async fn a_writer_that_is_gone_keeps_nobody_waiting() {
     let database = Database::sqlite();
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
+    let pool = migrated(database.pool()).await;
     let (runs, writing) = SqlRuns::new(pool.clone());
     let mut waiting = Box::pin(runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]));
     assert!(waiting.as_mut().now_or_never().is_none());
@@ -355,9 +347,7 @@ async fn a_writer_that_is_gone_keeps_nobody_waiting() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_writer_outlives_the_database() {
     let mut server = Postgres::start().await;
-    let pool = SqlPool::postgres(&server.url()).unwrap();
-    pool.migrate().await.unwrap();
-    let (runs, writing) = SqlRuns::new(pool);
+    let (runs, writing) = SqlRuns::new(migrated(SqlPool::postgres(&server.url()).unwrap()).await);
     let _writing = Task::begin(writing.run());
     runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
     server.pause().await;
@@ -384,11 +374,6 @@ async fn append_a_thousand(runs: &SqlRuns) {
     for id in &ids {
         assert_eq!(runs.read(id, 0).await.unwrap(), [Event::Cancelled]);
     }
-}
-
-async fn count(database: &Database, sql: &'static str) -> i64 {
-    let mut connection = PgConnection::connect(&database.url()).await.unwrap();
-    sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
 }
 
 /// Commits that stand in SQLite's write-ahead log: frames whose header says how large the file is after them.

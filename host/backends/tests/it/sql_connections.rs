@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::sql::{Database, open_queue_of, open_runs_of};
+use crate::sql::{Database, migrated, open_queue_of, open_runs_of};
 
 /// Stands before a server and counts how often the one side waits for the other.
 struct RoundTrips {
@@ -78,8 +78,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, count: Arc<AtomicUs
 async fn a_statement_is_one_round_trip() {
     let database = Database::postgres().await;
     let round_trips = RoundTrips::before(&database.url()).await;
-    let pool = SqlPool::postgres(&round_trips.url).unwrap();
-    pool.migrate().await.unwrap();
+    let pool = migrated(SqlPool::postgres(&round_trips.url).unwrap()).await;
     let (runs, writing) = SqlRuns::new(pool.clone());
     let _writing = Task::begin(writing.run());
     let (queue, adding) = SqlQueue::new(pool);
@@ -99,14 +98,9 @@ async fn a_statement_is_one_round_trip() {
 
 /// Whatever the server does to the sessions of others.
 async fn end_sessions(database: &Database) {
-    let mut connection = PgConnection::connect(&database.url()).await.unwrap();
-    let ended: i64 = sqlx::query_scalar(
-        "SELECT COUNT(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity \
-         WHERE datname = current_database() AND pid <> pg_backend_pid()",
-    )
-    .fetch_one(&mut connection)
-    .await
-    .unwrap();
+    let sessions = "SELECT COUNT(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity \
+                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    let ended = database.number(sessions).await;
     assert!(ended > 0, "there were sessions to end");
 }
 
@@ -138,8 +132,7 @@ async fn a_connection_that_was_ended_fails_nobody_whose_statement_may_be_repeate
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_of_tools_that_wait_for_one_space_keep_no_heartbeat_from_a_connection() {
     let database = Database::postgres().await;
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
+    let pool = migrated(database.pool()).await;
     let (queue, adding) = SqlQueue::new(pool.clone());
     let _adding = Task::begin(adding.run());
     queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
@@ -178,9 +171,7 @@ async fn start_behind_a_proxy() -> (Postgres, Proxy, Arc<SqlQueue>, Task<()>) {
     let server = Postgres::start().await;
     let proxy = Proxy::before(server.address()).await;
     let url = server.url().replace(&server.address().to_string(), &proxy.address().to_string());
-    let pool = SqlPool::postgres(&url).unwrap();
-    pool.migrate().await.unwrap();
-    let (queue, adding) = SqlQueue::new(pool);
+    let (queue, adding) = SqlQueue::new(migrated(SqlPool::postgres(&url).unwrap()).await);
     (server, proxy, Arc::new(queue), Task::begin(adding.run()))
 }
 
@@ -290,9 +281,7 @@ async fn a_job_that_another_process_adds_or_hands_back_wakes_a_worker() {
 async fn a_batch_of_conflicts_is_looked_up_at_once() {
     let database = Database::postgres().await;
     let round_trips = RoundTrips::before(&database.url()).await;
-    let pool = SqlPool::postgres(&round_trips.url).unwrap();
-    pool.migrate().await.unwrap();
-    let (runs, writing) = SqlRuns::new(pool);
+    let (runs, writing) = SqlRuns::new(migrated(SqlPool::postgres(&round_trips.url).unwrap()).await);
     let ids: Vec<_> = (0..300).map(|number| format!("run_{number}")).collect();
     let append = |event: Event| {
         let runs = &runs;

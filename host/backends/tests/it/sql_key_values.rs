@@ -6,11 +6,11 @@ use std::time::Duration;
 use agent_core::ports::{KeyValueError, KeyValueStore as _, Space};
 use backends::sql::{SqlKeyValues, SqlPool};
 use futures::future::join_all;
-use sqlx::{Connection as _, PgConnection, SqliteConnection};
+use sqlx::{Connection as _, SqliteConnection};
 use test_servers::{Postgres, eventually};
 
 use crate::contract::key_value::{Bench, SPACE, check_unavailable, it_does_what_the_model_does, limited};
-use crate::sql::Database;
+use crate::sql::{Database, migrated};
 
 pub(crate) async fn open_values(database: Database) -> Bench {
     let (store, peer) = (open_values_of(&database).await, open_values_of(&database).await);
@@ -18,33 +18,18 @@ pub(crate) async fn open_values(database: Database) -> Bench {
 }
 
 async fn open_values_of(database: &Database) -> Arc<SqlKeyValues> {
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
-    Arc::new(SqlKeyValues::new(pool))
-}
-
-pub(crate) async fn number(database: &Database, sql: &'static str) -> i64 {
-    match database {
-        Database::Sqlite(_) => {
-            let mut connection = SqliteConnection::connect(&database.url()).await.unwrap();
-            sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
-        }
-        Database::Postgres { url, .. } => {
-            let mut connection = PgConnection::connect(url).await.unwrap();
-            sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
-        }
-    }
+    Arc::new(SqlKeyValues::new(migrated(database.pool()).await))
 }
 
 async fn rows(database: &Database) -> i64 {
-    number(database, "SELECT COUNT(*) FROM tool_values").await
+    database.number("SELECT COUNT(*) FROM tool_values").await
 }
 
 /// How far the bytes that are noted are from those that are there, over all spaces.
 async fn miscounted(database: &Database) -> i64 {
     let sql = "SELECT CAST(COALESCE(SUM(ABS(bytes - (SELECT COALESCE(SUM(length(key) + length(value)), 0) \
                FROM tool_values WHERE space = id))), 0) AS bigint) FROM tool_spaces";
-    number(database, sql).await
+    database.number(sql).await
 }
 
 const EXPIRE_ALL: &str = "UPDATE tool_values SET expires_at = 1";
@@ -111,7 +96,7 @@ async fn what_has_expired_in_a_space_that_nobody_uses_any_more_is_removed_too() 
             (rows(&database).await == 1).then_some(())
         })
         .await;
-        assert_eq!(number(&database, "SELECT COUNT(*) FROM tool_spaces").await, 1);
+        assert_eq!(database.number("SELECT COUNT(*) FROM tool_spaces").await, 1);
     }
 }
 
@@ -126,13 +111,13 @@ async fn an_empty_space_leaves_nothing_and_every_byte_is_counted() {
             store.set(limited(1), "k", b"1", None).await,
             Err(KeyValueError::QuotaExceeded { quota: 1 })
         );
-        assert_eq!(number(&database, "SELECT COUNT(*) FROM tool_spaces").await, 0);
+        assert_eq!(database.number("SELECT COUNT(*) FROM tool_spaces").await, 0);
         let bench = open_values(database).await;
         it_does_what_the_model_does(&bench).await;
         let database = bench._guard.downcast::<Database>().unwrap();
         assert_eq!(miscounted(&database).await, 0);
         assert!(
-            number(&database, "SELECT MAX(bytes) FROM tool_spaces").await > 0,
+            database.number("SELECT MAX(bytes) FROM tool_spaces").await > 0,
             "otherwise it shows nothing"
         );
     }
@@ -155,7 +140,7 @@ async fn the_space_is_emptied_and_filled_by_two_at_once() {
         let database = bench._guard.downcast::<Database>().unwrap();
         assert_eq!(miscounted(&database).await, 0);
         assert_eq!(
-            number(&database, "SELECT COUNT(*) FROM tool_spaces").await,
+            database.number("SELECT COUNT(*) FROM tool_spaces").await,
             rows(&database).await,
             "a space without a value, or a value without its space"
         );
@@ -165,9 +150,7 @@ async fn the_space_is_emptied_and_filled_by_two_at_once() {
 #[tokio::test]
 async fn a_database_that_is_away_or_frozen_is_unavailable_and_then_back() {
     let mut server = Postgres::start().await;
-    let pool = SqlPool::postgres(&server.url()).unwrap();
-    pool.migrate().await.unwrap();
-    let store = SqlKeyValues::new(pool);
+    let store = SqlKeyValues::new(migrated(SqlPool::postgres(&server.url()).unwrap()).await);
     store.add(SPACE, "n", 1).await.unwrap();
     server.pause().await;
     // Refused connections are tried again until the time is over: nobody has to wait for that.

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Postgres, Task, eventually};
 use tokio::time::Instant;
 
-use crate::sql::{Database, open_queue_of, open_runs_of};
+use crate::sql::{Database, migrated, open_queue_of, open_runs_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_who_add_and_five_who_claim_are_never_told_of_locks_on_sqlite() {
@@ -221,9 +221,7 @@ async fn an_unwanted_job_that_killed_enough_workers_is_claimed_to_be_cancelled()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_queue_outlives_the_database() {
     let mut server = Postgres::start().await;
-    let pool = SqlPool::postgres(&server.url()).unwrap();
-    pool.migrate().await.unwrap();
-    let (queue, adding) = SqlQueue::new(pool);
+    let (queue, adding) = SqlQueue::new(migrated(SqlPool::postgres(&server.url()).unwrap()).await);
     let _adding = Task::begin(adding.run());
     let id = queue.add(&job("kept")).await.unwrap();
     let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();

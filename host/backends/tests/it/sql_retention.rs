@@ -9,14 +9,14 @@ use agent_core::ports::{
     ToolVersions as _,
 };
 use agent_core::words::{AuditLine, ComponentRecord, ConversationKey, RunOutcome, RunRecord};
-use backends::sql::{SqlHttpRecordings, SqlLeases, SqlPool, SqlQueue, SqlRetention, SqlToolVersions};
+use backends::sql::{SqlHttpRecordings, SqlLeases, SqlQueue, SqlRetention, SqlToolVersions};
 use boxed_async::boxed_async;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::contract::retention::{Bench, DAY, RunThings, Things};
 use crate::contract::runs::some_record;
-use crate::sql::{Database, open_runs_of};
+use crate::sql::{Database, migrated, open_runs_of};
 
 pub(crate) async fn open_runs(database: Database) -> Bench {
     let (runs, writing) = open_runs_of(&database).await;
@@ -26,18 +26,17 @@ pub(crate) async fn open_runs(database: Database) -> Bench {
 }
 
 pub(crate) async fn open_jobs(database: Database) -> Bench {
-    database.pool().migrate().await.unwrap();
+    let (queue, _adding) = SqlQueue::new(migrated(database.pool()).await);
     let [store, peer] = [(); 2].map(|()| Arc::new(SqlRetention::new(database.pool(), RetainedKind::Jobs)));
-    let (queue, _adding) = SqlQueue::new(database.pool());
-    let things = Box::new(JobThings { queue, url: database.url() });
+    let database = Arc::new(database);
+    let things = Box::new(JobThings { queue, database: database.clone() });
     Bench { store, peer, leases: open_leases(&database), things, _guard: Box::new(database) }
 }
 
 pub(crate) async fn open_conversations(database: Database) -> Bench {
-    database.pool().migrate().await.unwrap();
-    let kind = RetainedKind::Conversations;
-    let [store, peer] = [(); 2].map(|()| Arc::new(SqlRetention::new(database.pool(), kind)));
-    let things = Box::new(ConversationThings { pool: database.pool(), url: database.url() });
+    let (database, kind) = (Arc::new(database), RetainedKind::Conversations);
+    let [store, peer] = database.replicas().await.map(|pool| Arc::new(SqlRetention::new(pool, kind)));
+    let things = Box::new(ConversationThings(database.clone()));
     Bench { store, peer, leases: open_leases(&database), things, _guard: Box::new(database) }
 }
 
@@ -46,10 +45,7 @@ fn open_leases(database: &Database) -> [Arc<dyn Leases>; 2] {
 }
 
 /// Conversations of another time.
-struct ConversationThings {
-    pool: SqlPool,
-    url: String,
-}
+struct ConversationThings(Arc<Database>);
 
 impl ConversationThings {
     async fn insert(&self, user: &str, ago: Duration, leased_until: u64) -> String {
@@ -60,7 +56,7 @@ impl ConversationThings {
             "INSERT INTO conversations (key, kind, user_id, id, turns, leased_until, created_at, updated_at) \
              VALUES ('{key}', 'conversation', '{user}', '{id}', 1, {leased_until}, {ms}, {ms})"
         ));
-        execute(&self.url, insert).await;
+        self.0.execute(insert).await;
         key
     }
 }
@@ -80,35 +76,15 @@ impl Things for ConversationThings {
     }
 
     async fn is_kept(&self, key: &str) -> bool {
-        let count = "SELECT COUNT(*) FROM conversations WHERE key = $1";
-        let kept: i64 = match &self.pool {
-            SqlPool::Sqlite(_) => {
-                let mut connection = SqliteConnection::connect(&self.url).await.unwrap();
-                sqlx::query_scalar(count).bind(key).fetch_one(&mut connection).await.unwrap()
-            }
-            SqlPool::Postgres(_) => {
-                let mut connection = PgConnection::connect(&self.url).await.unwrap();
-                sqlx::query_scalar(count).bind(key).fetch_one(&mut connection).await.unwrap()
-            }
-        };
-        kept > 0
-    }
-}
-
-async fn execute(url: &str, statement: AssertSqlSafe<String>) {
-    if url.starts_with("sqlite") {
-        let mut connection = SqliteConnection::connect(url).await.unwrap();
-        sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
-    } else {
-        let mut connection = PgConnection::connect(url).await.unwrap();
-        sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
+        let count = AssertSqlSafe(format!("SELECT COUNT(*) FROM conversations WHERE key = '{key}'"));
+        self.0.number(count).await > 0
     }
 }
 
 /// Jobs of another time, which the queue itself does not add.
 struct JobThings {
     queue: SqlQueue,
-    url: String,
+    database: Arc<Database>,
 }
 
 impl JobThings {
@@ -121,7 +97,7 @@ impl JobThings {
             "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at, finished_at) \
              VALUES ('{id}', 'run_{id}', '{user}', 'q', '{status}', {ms}, {ms}, {finished})"
         ));
-        execute(&self.url, insert).await;
+        self.database.execute(insert).await;
         id
     }
 }
@@ -233,10 +209,7 @@ async fn a_new_sqlite_file_gives_the_room_of_what_was_removed_back_and_an_old_on
         let record = crate::contract::runs::some_record("run_1");
         runs.save(&record).await.unwrap();
         let store = SqlRetention::new(database.pool(), RetainedKind::Runs);
-        let pages = async || -> i64 {
-            let mut connection = SqliteConnection::connect(&database.url()).await.unwrap();
-            sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut connection).await.unwrap()
-        };
+        let pages = async || database.number("PRAGMA page_count").await;
         let full = pages().await;
         assert_eq!(store.remove(&["run_1".to_owned()]).await.unwrap(), 1);
         let mut turns = 0;

@@ -10,7 +10,7 @@ use test_servers::{Postgres, Task, within};
 use tokio::time::sleep;
 
 use crate::contract::runs::some_record;
-use crate::sql::{Database, open_queue_of, open_runs_of};
+use crate::sql::{Database, migrated, open_queue_of, open_runs_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_processes_may_start_at_once_on_sqlite() {
@@ -43,8 +43,7 @@ async fn start_ten(database: &Database) {
 #[tokio::test]
 async fn making_tables_takes_as_long_as_it_does_whatever_limit_the_user_has() {
     let server = Postgres::start_with(&["statement_timeout=300ms"]).await;
-    let pool = SqlPool::postgres(&server.url()).unwrap();
-    pool.migrate().await.unwrap();
+    let pool = migrated(SqlPool::postgres(&server.url()).unwrap()).await;
     let mut other = PgConnection::connect(&server.url()).await.unwrap();
     sqlx::raw_sql("BEGIN; LOCK TABLE _sqlx_migrations").execute(&mut other).await.unwrap();
     let free = async {
@@ -59,8 +58,7 @@ async fn making_tables_takes_as_long_as_it_does_whatever_limit_the_user_has() {
 #[tokio::test]
 async fn a_table_that_somebody_reads_for_long_is_not_waited_for_and_changed_by_the_next_try() {
     let database = Database::postgres().await;
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
+    let pool = migrated(database.pool()).await;
     database.execute("ALTER TABLE jobs DROP COLUMN parent").await;
     database.execute("DELETE FROM _sqlx_migrations WHERE version = 21").await;
     let mut reader = PgConnection::connect(&database.url()).await.unwrap();
@@ -174,8 +172,7 @@ async fn a_database_that_is_down_is_set_up_when_it_is_back() {
 #[tokio::test]
 async fn a_read_only_database_is_said_to_be_one() {
     let database = Database::sqlite();
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
+    let pool = migrated(database.pool()).await;
     pool.close().await;
     let pool = SqlPool::sqlite(&format!("{}?mode=ro", database.url())).unwrap();
     check_read_only(pool).await;
@@ -250,8 +247,7 @@ async fn a_kill_in_the_middle_damages_no_sqlite_file() {
 #[tokio::test]
 async fn a_closed_store_says_so() {
     for database in [Database::sqlite(), Database::postgres().await] {
-        let pool = database.pool();
-        pool.migrate().await.unwrap();
+        let pool = migrated(database.pool()).await;
         let (runs, writing) = SqlRuns::new(pool.clone());
         let writing = Task::begin(writing.run());
         runs.append("run_1", Epoch(1), 0, &[Event::Cancelled]).await.unwrap();

@@ -20,8 +20,7 @@ use crate::contract::key_value::SPACE;
 use crate::contract::tool_versions::{
     BehindTheStore, Bench, check_unavailable, component, line, random_bytes, record_of,
 };
-use crate::sql::Database;
-use crate::sql_key_values::number;
+use crate::sql::{Database, migrated};
 
 const AN_HOUR_PASSES: &str = "UPDATE tool_components SET kept_at = kept_at - 3600000; \
                               UPDATE tool_blobs SET begun_at = begun_at - 3600000";
@@ -32,9 +31,7 @@ pub(crate) async fn open_versions(database: Database) -> Bench {
 }
 
 async fn open_versions_of(database: &Database) -> Arc<SqlToolVersions> {
-    let pool = database.pool();
-    pool.migrate().await.unwrap();
-    Arc::new(SqlToolVersions::new(pool))
+    Arc::new(SqlToolVersions::new(migrated(database.pool()).await))
 }
 
 #[boxed_async]
@@ -49,8 +46,8 @@ impl BehindTheStore for Database {
 }
 
 async fn blobs_and_chunks(database: &Database) -> (i64, i64) {
-    let blobs = number(database, "SELECT COUNT(*) FROM tool_blobs").await;
-    (blobs, number(database, "SELECT COUNT(*) FROM tool_blob_chunks").await)
+    let blobs = database.number("SELECT COUNT(*) FROM tool_blobs").await;
+    (blobs, database.number("SELECT COUNT(*) FROM tool_blob_chunks").await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -205,9 +202,7 @@ async fn an_audit_trail_is_read_a_thousand_lines_at_most() {
 #[tokio::test]
 async fn a_database_that_is_away_or_frozen_is_unavailable_and_then_back() {
     let mut server = Postgres::start().await;
-    let pool = SqlPool::postgres(&server.url()).unwrap();
-    pool.migrate().await.unwrap();
-    let store = SqlToolVersions::new(pool);
+    let store = SqlToolVersions::new(migrated(SqlPool::postgres(&server.url()).unwrap()).await);
     store.write("echo", 0, &record_of(["sha256:a"]), &line("x")).await.unwrap();
     server.pause().await;
     // Refused connections are tried again until the time is over: nobody has to wait for that.
@@ -282,7 +277,7 @@ async fn a_write_that_is_dropped_half_way_is_done_or_not() {
         };
         assert_eq!(store.revision().await.unwrap(), revision);
         assert_eq!(store.audit("echo", 1000).await.unwrap().len() as u64, revision);
-        assert_eq!(number(&database, "SELECT COUNT(*) FROM tool_record_digests").await, 1);
+        assert_eq!(database.number("SELECT COUNT(*) FROM tool_record_digests").await, 1);
     }
 }
 
@@ -363,9 +358,9 @@ async fn a_database_of_the_program_before_gets_the_tables_and_keeps_its_data() {
         database.execute(OLD_DATA).await;
         let values = SqlKeyValues::new(database.pool());
         values.set(SPACE, "k", b"v", None).await.unwrap();
-        assert_eq!(number(&database, COUNT_OLD_DATA).await, 3);
+        assert_eq!(database.number(COUNT_OLD_DATA).await, 3);
         let (one, two) = futures::join!(open_versions_of(&database), open_versions_of(&database));
-        assert_eq!(number(&database, COUNT_OLD_DATA).await, 3);
+        assert_eq!(database.number(COUNT_OLD_DATA).await, 3);
         assert_eq!(values.get(SPACE, "k").await.unwrap().as_deref(), Some(&b"v"[..]));
         assert_eq!(one.revision().await.unwrap(), 0);
         one.write("echo", 0, &record_of(["sha256:a"]), &line("x")).await.unwrap();
