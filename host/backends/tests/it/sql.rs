@@ -1,5 +1,8 @@
 //! SQLite and PostgreSQL: the suites of their ports, and what the files `sql_….rs` add for them alone.
 
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,6 +12,7 @@ use backends::sql::{
     SqlConversations, SqlHttpRecordings, SqlIdempotency, SqlPool, SqlQueue, SqlRetention, SqlRuns,
     SqlWebhooks,
 };
+use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr, SqliteConnection};
 use tempfile::TempDir;
 use test_servers::{Postgres, Task};
@@ -156,6 +160,23 @@ impl Database {
 pub(crate) async fn migrated(pool: SqlPool) -> SqlPool {
     pool.migrate().await.unwrap();
     pool
+}
+
+/// The migrations of a folder before that one, as the program had them that knew no more.
+pub(crate) fn migrations_before(version: i64, dialect: &str) -> Migrator {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(dialect);
+    let read = |file: io::Result<DirEntry>| {
+        let file = file.unwrap();
+        let name = file.file_name().into_string().unwrap();
+        let (version, name) = name.split_once('_').unwrap();
+        let sql = AssertSqlSafe(fs::read_to_string(file.path()).unwrap()).into_sql_str();
+        let (version, kind) = (version.parse().unwrap(), MigrationType::Simple);
+        Migration::new(version, name.to_owned().into(), kind, sql, false)
+    };
+    let mut migrations: Vec<_> = fs::read_dir(folder).unwrap().map(read).collect();
+    migrations.retain(|migration| migration.version < version);
+    migrations.sort_by_key(|migration| migration.version);
+    Migrator::with_migrations(migrations)
 }
 
 async fn open_runs(database: Database) -> runs::Bench {

@@ -1,7 +1,6 @@
 //! Partitions of runs by month, on PostgreSQL: of a database that another release has filled, made ahead, and
 //! dropped.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::journal_format::encode;
@@ -12,12 +11,11 @@ use agent_core::ports::{
 use agent_core::testing::says;
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use backends::sql::{SqlHttpRecordings, SqlRetention, SqlRuns};
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr as _};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::contract::retention::DAY;
 use crate::contract::runs::some_record;
-use crate::sql::{Database, open_runs_of};
+use crate::sql::{Database, migrations_before, open_runs_of};
 
 /// The first migration that knows partitions.
 const PARTITIONS: i64 = 15;
@@ -44,22 +42,8 @@ impl Bench {
     /// With the tables of the release before partitions.
     async fn of_the_release_before() -> Self {
         let mut bench = Self::empty().await;
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/postgres");
-        let mut migrations = Vec::new();
-        for file in std::fs::read_dir(folder).unwrap() {
-            let file = file.unwrap();
-            let name = file.file_name().into_string().unwrap();
-            let (version, name) = name.split_once('_').unwrap();
-            let version: i64 = version.parse().unwrap();
-            if version < PARTITIONS {
-                let sql = AssertSqlSafe(std::fs::read_to_string(file.path()).unwrap()).into_sql_str();
-                let kind = MigrationType::Simple;
-                migrations.push(Migration::new(version, name.to_owned().into(), kind, sql, false));
-            }
-        }
-        migrations.sort_by_key(|migration| migration.version);
-        let migrator = Migrator::with_migrations(migrations);
-        migrator.run_direct(None, &mut bench.connection, false).await.unwrap();
+        let migrations = migrations_before(PARTITIONS, "postgres");
+        migrations.run_direct(None, &mut bench.connection, false).await.unwrap();
         bench
     }
 

@@ -1,8 +1,6 @@
 //! Versions of components in the database: what is left behind, databases that are away, and those of an
 //! older program.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +10,14 @@ use agent_core::words::{ComponentRecord, TrialCounts};
 use backends::sql::{SqlKeyValues, SqlPool, SqlToolVersions};
 use boxed_async::boxed_async;
 use futures::future::join_all;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr as _, SqliteConnection};
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_servers::{Postgres, Task, eventually, within};
 
 use crate::contract::key_value::SPACE;
 use crate::contract::tool_versions::{
     BehindTheStore, Bench, check_unavailable, component, line, random_bytes, record_of,
 };
-use crate::sql::{Database, migrated};
+use crate::sql::{Database, migrated, migrations_before};
 
 const AN_HOUR_PASSES: &str = "UPDATE tool_components SET kept_at = kept_at - 3600000; \
                               UPDATE tool_blobs SET begun_at = begun_at - 3600000";
@@ -322,23 +319,8 @@ const COUNT_OLD_DATA: &str = "\
          + (SELECT COUNT(*) FROM run_records WHERE request_id = 'r') \
          + (SELECT COUNT(*) FROM jobs WHERE user_tier = 'free')";
 
-/// The first five migrations of a folder, as the program had them that knew no more.
-fn old_migrations(dialect: &str) -> Migrator {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(dialect);
-    let names = [
-        "0001_runs_and_jobs",
-        "0002_traces_of_jobs",
-        "0003_journal_epochs",
-        "0004_key_values",
-        "0005_submitters_of_jobs",
-    ];
-    let migrations = (1..).zip(names).map(|(version, name)| {
-        let sql = fs::read_to_string(folder.join(name).with_extension("sql")).unwrap();
-        let sql = AssertSqlSafe(sql).into_sql_str();
-        Migration::new(version, name.into(), MigrationType::Simple, sql, false)
-    });
-    Migrator::with_migrations(migrations.collect())
-}
+/// The first migration that knows versions of tools.
+const VERSIONS: i64 = 6;
 
 #[tokio::test]
 async fn a_database_of_the_program_before_gets_the_tables_and_keeps_its_data() {
@@ -347,11 +329,11 @@ async fn a_database_of_the_program_before_gets_the_tables_and_keeps_its_data() {
             Database::Sqlite(_) => {
                 let mut connection =
                     SqliteConnection::connect(&(database.url() + "?mode=rwc")).await.unwrap();
-                old_migrations("sqlite").run_direct(None, &mut connection, false).await
+                migrations_before(VERSIONS, "sqlite").run_direct(None, &mut connection, false).await
             }
             Database::Postgres { url, .. } => {
                 let mut connection = PgConnection::connect(url).await.unwrap();
-                old_migrations("postgres").run_direct(None, &mut connection, false).await
+                migrations_before(VERSIONS, "postgres").run_direct(None, &mut connection, false).await
             }
         };
         migrated.unwrap();
