@@ -24,8 +24,7 @@ fn body_of(bytes: usize) -> String {
 
 #[tokio::test]
 async fn the_body_limit_can_be_set() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let service = Service::variant_a().model(&model).env("MAX_BODY_BYTES", "20").start().await;
     assert_eq!(service.post("/agent/invoke", body_of(21)).await.status, 413);
     assert_eq!(service.post("/agent/invoke", body_of(20)).await.status, 200);

@@ -2,7 +2,7 @@
 //! (host/docs/interface/decisions-runs.md#queue, host/docs/interface/node-clients.md#queue). What a job is to
 //! its owner is in `variant_b/jobs.rs`.
 
-use acceptance::{Model, Peer, Redis, Service, Signal, Token, eventually, says};
+use acceptance::{Model, Peer, Redis, Service, Token, eventually, says};
 use serde_json::{Value, json};
 
 /// A user who may ask often.
@@ -107,8 +107,7 @@ async fn leave_jobs_behind(redis: &Redis) -> (Vec<String>, Vec<String>) {
     for n in 0..2 {
         waiting.push(user.job_for(&format!("waiting {n}")).await);
     }
-    service.signal(Signal::KILL);
-    service.ended().await;
+    service.killed().await;
     drop(gates);
     (held, waiting)
 }

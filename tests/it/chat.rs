@@ -55,8 +55,7 @@ async fn a_conversation_shows_its_calls_and_takes_along_what_was_said() {
 
 #[tokio::test]
 async fn events_are_lines_of_json_and_what_is_refused_is_said() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let service = Service::variant_b().model(&model).start().await;
     let url = format!("http://{}", service.address());
     let folder = tempfile::tempdir().unwrap();

@@ -23,8 +23,7 @@ async fn run_code(service: &Service, code: &str) -> (Value, Value) {
 
 #[tokio::test]
 async fn a_script_has_the_runs_other_tools() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let service = start(&model).await;
     let sum = "let sum = 0; for (const n of [1, 2, 3]) sum += Number(tools.calculate({expression: `${n}^2`}).value); sum";
     assert_eq!(run_code(&service, sum).await, (json!("ok"), json!({"result": 14})));

@@ -36,8 +36,7 @@ async fn a_tool_for_one_tier_is_not_even_named_to_others() {
 
 #[tokio::test]
 async fn notes_are_each_users_own_and_no_answer_with_them_is_shared() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let notes = Component::granted("notes");
     let service = Service::variant_b()
         .model(&model)

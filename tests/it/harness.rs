@@ -23,8 +23,7 @@ async fn ask(model: &Model, change: impl FnOnce(&mut Value)) -> u16 {
 
 #[tokio::test]
 async fn a_request_that_keeps_the_rules_is_answered() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     assert_eq!(ask(&model, |_| {}).await, 200);
 }
 
@@ -44,16 +43,14 @@ async fn a_model_that_is_asked_too_rarely_fails_its_test() {
 #[tokio::test]
 #[should_panic(expected = "temperature")]
 async fn a_model_that_is_asked_at_another_temperature_fails_its_test() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     ask(&model, |body| body["temperature"] = json!(0.7)).await;
 }
 
 #[tokio::test]
 #[should_panic(expected = "every call is answered before anything else is said")]
 async fn a_model_whose_call_is_not_answered_fails_its_test() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let call =
         json!({ "id": "1", "type": "function", "function": { "name": "calculate", "arguments": "{}" } });
     let silence = json!([
@@ -67,8 +64,7 @@ async fn a_model_whose_call_is_not_answered_fails_its_test() {
 #[tokio::test]
 #[should_panic(expected = "authorization")]
 async fn a_model_that_is_asked_with_another_key_fails_its_test() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let service = Service::variant_a().model(&model).env("LLM_API_KEY", "sk-another").start().await;
     service.invoke("hi").await;
 }
@@ -76,8 +72,7 @@ async fn a_model_that_is_asked_with_another_key_fails_its_test() {
 #[tokio::test]
 #[should_panic(expected = "offers the tools []")]
 async fn a_model_that_is_offered_no_tools_fails_its_test() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let service = Service::variant_a().model(&model).tools([] as [&str; 0]).start().await;
     service.invoke("hi").await;
 }

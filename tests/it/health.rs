@@ -1,7 +1,7 @@
 //! The probes of a real service. Which report says what is tested in `host/http-edge`, how long a check is
 //! kept in `host/run-service/src/health`.
 
-use acceptance::{Answer, Model, Play, Postgres, Service, eventually, says};
+use acceptance::{Answer, Model, Play, Postgres, Service, eventually};
 use insta::{allow_duplicates, assert_snapshot};
 use serde_json::{Value, json};
 
@@ -105,8 +105,7 @@ async fn report(service: &Service, status: u16) -> Answer {
 #[tokio::test]
 async fn a_postgresql_database_is_missed_when_it_stops_and_found_when_it_is_back() {
     let mut postgres = Postgres::start().await;
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
+    let model = Model::always_saying("hello").await;
     // At this level drivers log too.
     let service =
         Service::variant_a().model(&model).postgres(&postgres).env("LOG_LEVEL", "debug").start().await;

@@ -19,8 +19,7 @@ async fn a_run_whose_budget_allows_for_one_more_call_ends_in_words() {
 
 #[tokio::test]
 async fn a_hundred_runs_at_once_get_each_their_own_result() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let service = Service::variant_a().model(&model).start().await;
     let runs = (0..100).map(|n| {
         let caller = service.caller();

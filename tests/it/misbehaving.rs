@@ -82,8 +82,7 @@ async fn check_health(service: &Service, n: u64) {
 
 #[tokio::test]
 async fn memory_and_output_limits_can_be_set() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let service = Service::variant_a()
         .model(&model)
         .tools([Component::misbehaving("misbehaving")])

@@ -62,8 +62,7 @@ async fn old_ended_jobs_and_runs_go_once_unended_ones_stay_and_the_dropped_are_a
     let gate = model.holds(says("never read"));
     let unended = user.job_for("a long job").await;
     model.was_asked(6).await;
-    first.signal(acceptance::Signal::KILL);
-    first.ended().await;
+    first.killed().await;
     gate.open();
 
     let gate = model.holds(says("42"));

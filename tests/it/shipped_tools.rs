@@ -43,8 +43,7 @@ fn built() -> BTreeSet<String> {
 
 #[tokio::test]
 async fn every_shipped_tool_can_be_called() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let names = built();
     let service = Service::variant_a().model(&model).tools(names.iter().map(String::as_str)).start().await;
     let ready = service.ready().await;
@@ -66,8 +65,7 @@ const CATALOG_TOKENS: usize = 800;
 
 #[tokio::test]
 async fn all_shipped_tools_together_are_cheap_in_every_call_of_a_model() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let service = Service::variant_a().model(&model).tools(built().iter().map(String::as_str)).start().await;
     service.result_of("hi").await;
     let tools = model.calls()[0].body["tools"].take();
@@ -82,8 +80,7 @@ async fn all_shipped_tools_together_are_cheap_in_every_call_of_a_model() {
 
 #[tokio::test]
 async fn the_clock_tells_the_time_of_the_host() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let service = Service::variant_a().model(&model).tools(["clock"]).start().await;
     let result = service.result_of(&order("current_time", &json!({}))).await;
     let told: Value = serde_json::from_str(result["output"].as_str().unwrap()).unwrap();

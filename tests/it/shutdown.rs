@@ -47,8 +47,7 @@ async fn requests_in_flight_at_a_sigint_are_finished_and_the_exit_code_is_0() {
 
 #[tokio::test]
 async fn while_it_drains_the_service_is_live_but_not_ready_and_still_serves() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
+    let model = Model::always_saying("hello").await;
     let mut service = Service::variant_a().model(&model).env("SHUTDOWN_DRAIN_MS", "2000").start().await;
     assert_eq!(service.ready().await.status, 200);
     service.signal(Signal::TERM);
@@ -92,8 +91,7 @@ async fn a_second_signal_ends_it_at_once_with_exit_code_1() {
 
 #[tokio::test]
 async fn a_tool_that_loops_holds_the_stop_up_no_longer_than_its_time_limit() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let mut service = Service::variant_a()
         .model(&model)
         .tools([Component::misbehaving("misbehaving")])

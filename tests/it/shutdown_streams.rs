@@ -69,8 +69,7 @@ async fn a_stream_of_variant_a_without_a_store_goes_on_to_its_end() {
 async fn what_comes_after_the_signal_is_answered_whole_or_refused_before_its_run_begins() {
     // A run of five minutes could not end in time.
     for (timeout, is_served) in [("30000", true), ("300000", false)] {
-        let model = Model::openai().await;
-        model.always(|_| says("42"));
+        let model = Model::always_saying("42").await;
         let builder = Service::variant_b().model(&model).env("SHUTDOWN_DRAIN_MS", "3000");
         let mut service = builder.env("AGENT_TIMEOUT_MS", timeout).start().await;
         let user = service.user(Token::of("u").premium());

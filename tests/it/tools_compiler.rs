@@ -195,8 +195,7 @@ async fn whoever_comes_too_early_is_turned_away_and_shown_no_part_of_the_tools()
 async fn a_compiler_ends_with_a_service_that_is_killed() {
     let (model, cache) = (Model::openai().await, own_cache());
     let (mut service, compiler) = stopped_while_compiling(&model, &cache, "5000").await;
-    service.signal(Signal::KILL);
-    service.ended().await;
+    service.killed().await;
     eventually("the compiler to be gone", async || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", compiler.as_raw_nonzero()));
         // Nobody may be there to collect it.

@@ -17,8 +17,7 @@ fn broken() -> Vec<(Component, &'static str)> {
 
 #[tokio::test]
 async fn files_that_are_no_tools_are_named_everywhere_and_the_others_serve() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let files = broken().into_iter().map(|(component, _)| component);
     let service = Service::variant_a().model(&model).tools(files).tool("calculator").start().await;
     let result = service.result_of(&order("calculate", &json!({ "expression": "6 * 7" }))).await;
@@ -58,8 +57,7 @@ async fn wait_until_serving(service: &Service, component: &Component) {
 
 #[tokio::test]
 async fn a_tool_replaced_a_hundred_times_under_load_fails_no_request() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let builder = Service::variant_a().model(&model);
     // A hundred compiled versions would push those of the other tests out of the shared folder.
     let cache = builder.home().join("compiled");
@@ -161,8 +159,7 @@ async fn a_folder_that_is_named_and_missing_ends_the_start_of_every_command_that
 async fn a_tool_behind_a_symbolic_link_is_replaced_with_the_link() {
     use std::os::unix::fs::symlink;
 
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let service = Service::variant_a().model(&model).tools(["text-stats"]).start().await;
     // As Kubernetes lays out a mounted volume: each file is a link through one link that is swapped.
     let folder = service.tools_folder();

@@ -148,6 +148,12 @@ impl Service {
         self.process.ended().await
     }
 
+    /// Kills it, and waits until it has ended.
+    pub async fn killed(&mut self) {
+        self.signal(Signal::KILL);
+        self.ended().await;
+    }
+
     /// Stops it as an orchestrator does. It must end well.
     pub async fn stop(mut self) {
         self.signal(Signal::TERM);

@@ -52,8 +52,7 @@ fn languages() -> Vec<&'static Language> {
 #[tokio::main]
 async fn main() {
     println!("machine: {}", machine::describe());
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     // An author and the service beside them share the compile cache of their user, as they do without any
     // setting.
     let service =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use acceptance::{Gate, Model, Signal, Stores, says};
+use acceptance::{Gate, Model, Stores, says};
 use serde_json::json;
 
 use super::crowd::Crowd;
@@ -19,8 +19,7 @@ async fn check_backlog(stores: Stores) {
     let crowd = Crowd::of(service.caller());
     let tickets = crowd.submit_all((0..ACTIVE + QUEUED).map(|n| format!("job {n}"))).await;
     model.was_asked(ACTIVE).await;
-    service.signal(Signal::KILL);
-    service.ended().await;
+    service.killed().await;
     gates.into_iter().for_each(Gate::open);
 
     let service = stores.service(&model).env("PORT", service.address().port().to_string()).start().await;

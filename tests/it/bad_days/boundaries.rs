@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use acceptance::{Component, Gate, Model, Service, Signal, Stores, Token, asks_for_all, eventually, says};
+use acceptance::{Component, Gate, Model, Service, Stores, Token, asks_for_all, eventually, says};
 use serde_json::{Value, json};
 use test_servers::Proxy;
 use tokio::time::sleep;
@@ -53,8 +53,7 @@ impl<'a> Lives<'a> {
 
     async fn kill(&mut self, mut service: Service) {
         self.tool_calls += tool_calls(&service).await;
-        service.signal(Signal::KILL);
-        service.ended().await;
+        service.killed().await;
     }
 }
 
@@ -192,8 +191,7 @@ async fn check_the_last_boundary(stores: Stores, variable: &str, url: String, pr
     })
     .await;
     sleep(LAST_REPLY_WITHIN).await;
-    service.signal(Signal::KILL);
-    service.ended().await;
+    service.killed().await;
     proxy.reset().await;
 
     let service = stores.service(&model).env("PORT", service.address().port().to_string()).start().await;

@@ -1,6 +1,6 @@
 //! A run that another run began, over `kill -9` and on each queue: begun once, and told of once.
 
-use acceptance::{Component, Model, Service, Signal, Stores, Token, User, eventually};
+use acceptance::{Component, Model, Service, Stores, Token, User, eventually};
 use serde_json::{Value, json};
 
 use super::waits::decide;
@@ -35,8 +35,7 @@ async fn check(stores: Stores) {
     let child = wait_of(&user, "child").await;
     assert_eq!((&child["jobId"], &approval["parent"]["jobId"]), (&json!(job), &json!(job)), "{approval:#}");
     assert_eq!(child["child"]["jobId"], approval["jobId"], "{child:#}");
-    first.signal(Signal::KILL);
-    first.ended().await;
+    first.killed().await;
 
     let second = service(&stores, &model).await;
     let user = second.user(&token);

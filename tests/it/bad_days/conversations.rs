@@ -1,7 +1,7 @@
 //! Kept conversations over real stores: the worker of a job is killed in the middle of one, and what a client
 //! of OpenAI has begun is found by another process.
 
-use acceptance::{Model, Service, Signal, Stores, Token, says};
+use acceptance::{Model, Service, Stores, Token, says};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -10,8 +10,7 @@ fn asks(query: &str) -> Value {
 }
 
 async fn check_a_killed_worker(stores: &Stores) {
-    let model = Model::openai().await;
-    model.says("Hello, Ada!");
+    let model = Model::saying("Hello, Ada!").await;
     let gate = model.holds(says("never heard"));
     model.says("done");
     let mut service: Service = stores.service(&model).start().await;
@@ -25,8 +24,7 @@ async fn check_a_killed_worker(stores: &Stores) {
     model.was_asked(2).await;
     let busy = user.agent_with(asks("me too")).await;
     assert_eq!((busy.status, busy.header("retry-after")), (409, "1"), "{busy}");
-    service.signal(Signal::KILL);
-    service.ended().await;
+    service.killed().await;
 
     let service = stores.service(&model).env("PORT", service.address().port().to_string()).start().await;
     let user = service.user(&token);
@@ -58,8 +56,7 @@ async fn check_a_conversation_of_openai(stores: &Stores) {
         let mut service: Service = stores.service(&model).start().await;
         let body = json!({ "metadata": { "order": "4711" } }).to_string();
         let begun = service.user(&token).post("/v1/conversations", body).await.json();
-        service.signal(Signal::KILL);
-        service.ended().await;
+        service.killed().await;
         begun
     };
     let service = stores.service(&model).start().await;

@@ -199,8 +199,7 @@ async fn a_disk_that_may_only_be_read_is_said_to_be_so() {
 
 #[tokio::test]
 async fn a_database_that_may_only_be_read_is_said_to_be_so() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let folder = made_database(&model).await;
     let file = folder.path().join("agent.db");
     let before = fs::read(&file).unwrap();

@@ -1,7 +1,7 @@
 //! Idempotency keys over real stores and processes: two replicas at once, a process that is killed, a service
 //! without a store.
 
-use acceptance::{Answer, Model, Service, Signal, Stores, Task, Token, User, eventually, says};
+use acceptance::{Answer, Model, Service, Stores, Task, Token, User, eventually, says};
 use reqwest::Method;
 use serde_json::json;
 
@@ -77,8 +77,7 @@ async fn a_killed_process_gives_its_keys_free() {
         caller.try_send(request.body(json!({ "query": "hi" }).to_string())).await
     });
     model.was_asked(1).await;
-    one.signal(Signal::KILL);
-    one.ended().await;
+    one.killed().await;
     assert!(waiting.ended().await.is_err());
     let again = eventually("the key to be free", async || {
         let answer = keyed(&second, "k", "/api/agent", "hi").await;
@@ -92,8 +91,7 @@ async fn a_killed_process_gives_its_keys_free() {
 #[tokio::test]
 async fn a_key_in_the_database_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let start = || Service::variant_b().model(&model).sqlite_in(folder.path()).start();
     let one = start().await;
     let first = keyed(&one.user(Token::of("u")), "k", "/api/agent", "hi").await;
@@ -106,8 +104,7 @@ async fn a_key_in_the_database_outlives_the_process() {
 
 #[tokio::test]
 async fn without_a_store_keys_are_kept_in_the_process_and_the_log_says_so() {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let service = Service::variant_a().model(&model).start().await;
     service.log().line_with(&["idempotency keys are kept in this process only"]).await;
     let ask = async || {

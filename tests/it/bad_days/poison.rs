@@ -1,6 +1,6 @@
 //! Jobs that can come to no good end: they are given up after three attempts, and say why.
 
-use acceptance::{Gate, Model, Play, Signal, Stores, Token, says};
+use acceptance::{Gate, Model, Play, Stores, Token, says};
 use serde_json::json;
 
 /// A job that kills its worker at the same step each time. What waits behind it is done all the same.
@@ -18,8 +18,7 @@ async fn check_a_killer(stores: Stores) {
         }
         model.was_asked(life).await;
         port = service.address().port().to_string();
-        service.signal(Signal::KILL);
-        service.ended().await;
+        service.killed().await;
     }
     gates.into_iter().for_each(Gate::open);
     model.says("done");

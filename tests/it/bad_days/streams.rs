@@ -106,8 +106,7 @@ async fn the_stream_of_a_job_goes_on_when_its_worker_is_killed() {
     model.was_asked(2).await;
     let other = stores.service(&model).start().await;
     let mut elsewhere = user(&other).follow(&job, returned.id.as_deref()).await;
-    one.signal(Signal::KILL);
-    one.ended().await;
+    one.killed().await;
     let rest = elsewhere.rest().await;
     let last = rest.last().expect("an event");
     assert_eq!((last.name.as_str(), &last.data["output"]), ("run.ended", &json!("forty two")));

@@ -43,8 +43,7 @@ async fn check_the_same_process(stores: Stores) {
     let token = Token::of("u");
     let job = service.user(&token).job_for("work").await;
     model.was_asked(1).await;
-    service.signal(Signal::KILL);
-    service.ended().await;
+    service.killed().await;
 
     let service = stores.service(&model).env("PORT", service.address().port().to_string()).start().await;
     let serving = Instant::now();

@@ -1,7 +1,7 @@
 //! Runs that wait for somebody, over `kill -9` and on each queue: what was shown is carried out once.
 
 use acceptance::{
-    Answer, Builder, Component, Model, Service, Signal, Stores, Token, User, asks_for, eventually, says,
+    Answer, Builder, Component, Model, Service, Stores, Token, User, asks_for, eventually, says,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -57,8 +57,7 @@ async fn check_an_approval(stores: Stores) {
     let job = user.job_for("What is 6 * 7?").await;
     let wait = wait_of(&user, &job).await;
     assert_eq!(wait["shown"]["arguments"], json!({ "expression": "6 * 7" }), "{wait:#}");
-    first.signal(Signal::KILL);
-    first.ended().await;
+    first.killed().await;
 
     let mut second = service(&stores, &model, Some(port)).await;
     let user = second.user(&token);
@@ -67,8 +66,7 @@ async fn check_an_approval(stores: Stores) {
     assert_eq!(decide(&second.user(&stranger), &wait, &json!({ "decision": "approve" })).await.status, 404);
     let decided = decide(&user, &wait, &json!({ "decision": "approve" })).await;
     assert_eq!(decided.status, 200, "{decided}");
-    second.signal(Signal::KILL);
-    second.ended().await;
+    second.killed().await;
 
     let third = service(&stores, &model, Some(port)).await;
     let user = third.user(&token);
@@ -101,8 +99,7 @@ async fn check_a_direct_call(stores: Stores) {
     let request = request.header("accept", "application/json, text/event-stream");
     let answer = user.send(request.body(call.to_string())).await.json();
     let job = answer["result"]["_meta"]["agent-host/jobId"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
-    first.signal(Signal::KILL);
-    first.ended().await;
+    first.killed().await;
 
     let mut second = service(&stores, &model, Some(port)).await;
     let user = second.user(&token);
@@ -110,8 +107,7 @@ async fn check_a_direct_call(stores: Stores) {
     assert_eq!(wait["shown"]["arguments"], json!({ "expression": "6 * 7" }), "{wait:#}");
     let decided = decide(&user, &wait, &json!({ "decision": "approve" })).await;
     assert_eq!(decided.status, 200, "{decided}");
-    second.signal(Signal::KILL);
-    second.ended().await;
+    second.killed().await;
 
     let third = service(&stores, &model, Some(port)).await;
     let done = third.user(&token).ended_job(job).await;

@@ -1,7 +1,7 @@
 //! Calls that wait in their middle, over `kill -9`: a script whose nested call somebody has to approve, and a
 //! component that asks (`agent:tool/ask`). They are made again with what they were told before.
 
-use acceptance::{Component, Model, Service, Signal, Stores, Token, User, eventually};
+use acceptance::{Component, Model, Service, Stores, Token, User, eventually};
 use serde_json::{Value, json};
 
 use super::waits::{decide, start_at, wait_of};
@@ -29,8 +29,7 @@ async fn service(stores: &Stores, model: &Model, port: Option<u16>) -> Service {
 /// Kills the service, and starts one that has all that the first one left.
 async fn again(stores: &Stores, model: &Model, mut service: Service) -> Service {
     let port = service.address().port();
-    service.signal(Signal::KILL);
-    service.ended().await;
+    service.killed().await;
     self::service(stores, model, Some(port)).await
 }
 

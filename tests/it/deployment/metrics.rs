@@ -69,8 +69,7 @@ async fn names_of(service: &Service) -> BTreeSet<String> {
 
 /// A service of Variant A with a model and a tool, and nothing else.
 async fn plainest() -> BTreeSet<String> {
-    let model = Model::openai().await;
-    model.says("hello");
+    let model = Model::saying("hello").await;
     let service = Service::variant_a().model(&model).start().await;
     service.result_of("hi").await;
     names_of(&service).await

@@ -2,15 +2,14 @@
 //! (host/docs/interface/decisions-http.md#callers). The crate's tests have the table of headers; these see
 //! that a running service asks it.
 
-use acceptance::{Model, Service, Socket, says};
+use acceptance::{Model, Service, Socket};
 use reqwest::Method;
 
 const BODY: &str = r#"{"input":"hi"}"#;
 
 #[tokio::test]
 async fn a_page_of_another_origin_spends_no_tokens() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
+    let model = Model::always_saying("hello").await;
     let service = Service::variant_a().model(&model).env("CORS_ORIGINS", "https://app.example").start().await;
     let post = |origin: &'static str| {
         let request = service.request(Method::POST, "/agent/invoke").header("sec-fetch-site", "cross-site");
@@ -28,8 +27,7 @@ async fn a_page_of_another_origin_spends_no_tokens() {
 
 #[tokio::test]
 async fn a_name_that_was_pointed_at_this_machine_is_not_answered() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
+    let model = Model::always_saying("hello").await;
     let service = Service::variant_a().model(&model).start().await;
     for (host, status) in [("localhost", "200"), ("127.0.0.1:80", "200"), ("rebound.example", "403")] {
         let mut socket = Socket::connect(service.address()).await;

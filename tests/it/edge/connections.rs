@@ -1,6 +1,6 @@
 //! How many connections there may be, and how their requests are counted.
 
-use acceptance::{Model, Service, Socket, says};
+use acceptance::{Model, Service, Socket};
 
 #[tokio::test]
 async fn the_limit_on_open_files_is_raised_and_leaves_something_for_stores_and_providers() {
@@ -13,8 +13,7 @@ async fn the_limit_on_open_files_is_raised_and_leaves_something_for_stores_and_p
 
 #[tokio::test]
 async fn requests_are_counted_by_route_and_status_whoever_answers_them() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
+    let model = Model::always_saying("hello").await;
     let service = Service::both_variants().model(&model).start().await;
     service.result_of("hi").await;
     service.post("/agent/invoke", "{").await;

@@ -156,8 +156,7 @@ const CASES: [(&str, &str, &str, Ends); 50] = [
 
 #[tokio::test]
 async fn no_request_can_be_hidden_in_another_one() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
+    let model = Model::always_saying("hello").await;
     let service = Service::variant_a().model(&model).start().await;
     let mut wrong = Vec::new();
     for (what, headers, rest, expected) in CASES {

@@ -74,8 +74,7 @@ async fn tools_of_the_official_sdks_servers_are_called_like_any_other() {
         let [python, node] = sdks();
         [python.serve().await, node.serve().await]
     };
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let builder = Service::variant_a().model(&model).tool("calculator");
     let policy = builder.policy_file();
     fs::write(&policy, of_python + &of_node).unwrap();

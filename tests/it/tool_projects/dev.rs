@@ -10,8 +10,7 @@ use super::{Desk, run};
 
 #[tokio::test]
 async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing() {
-    let model = Model::openai().await;
-    model.obeys();
+    let model = Model::obeying().await;
     let service = Service::variant_a().model(&model).start().await;
     let ask = async || {
         let result = service.result_of(&order("my_greeter", &json!({ "name": "Ada" }))).await;

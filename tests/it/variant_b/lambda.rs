@@ -202,8 +202,7 @@ fn function(platform: &Platform, model: &Model, address: SocketAddr) -> Builder 
 
 #[tokio::test]
 async fn what_an_event_left_is_recorded_before_its_answer_is_given() {
-    let model = Model::openai().await;
-    model.always(|_| says("from the cloud"));
+    let model = Model::always_saying("from the cloud").await;
     let ask = |n| event("/api/serverless", Some(&Token::of("u")), &json!({ "query": format!("hi {n}") }));
     let (platform, address, _serving) = Platform::serving((0..5).map(ask).collect()).await;
     let _service = function(&platform, &model, address).start_at(address).await;
@@ -214,8 +213,7 @@ async fn what_an_event_left_is_recorded_before_its_answer_is_given() {
 
 #[tokio::test]
 async fn a_function_that_is_told_to_stop_ends_well() {
-    let model = Model::openai().await;
-    model.says("from the cloud");
+    let model = Model::saying("from the cloud").await;
     let events = vec![event("/api/serverless", Some(&Token::of("u")), &json!({ "query": "hi" }))];
     let (platform, address, _serving) = Platform::serving(events).await;
     let service = function(&platform, &model, address).start_at(address).await;
@@ -241,8 +239,7 @@ async fn an_event_that_is_under_way_at_the_signal_is_answered_and_recorded() {
 
 #[tokio::test]
 async fn the_spans_of_an_event_are_exported_before_its_answer_is_given() {
-    let model = Model::openai().await;
-    model.says("from the cloud");
+    let model = Model::saying("from the cloud").await;
     let events = vec![event("/api/serverless", Some(&Token::of("u")), &json!({ "query": "hi" }))];
     let collector = Some(Arc::new(Collector::start().await));
     let (platform, address, _serving) = Platform::beside(collector, events).await;
@@ -256,8 +253,7 @@ async fn the_spans_of_an_event_are_exported_before_its_answer_is_given() {
 
 #[tokio::test]
 async fn a_collector_that_does_not_answer_costs_no_event_its_answer() {
-    let model = Model::openai().await;
-    model.always(|_| says("from the cloud"));
+    let model = Model::always_saying("from the cloud").await;
     let ask = |n| event("/api/serverless", Some(&Token::of("u")), &json!({ "query": format!("hi {n}") }));
     let collector = Collector::start().await;
     collector.is_silent();
@@ -271,8 +267,7 @@ async fn a_collector_that_does_not_answer_costs_no_event_its_answer() {
 
 #[tokio::test]
 async fn the_same_service_answers_events_of_lambda() {
-    let model = Model::openai().await;
-    model.says("from the cloud");
+    let model = Model::saying("from the cloud").await;
     let query = json!({ "query": "hi" });
     let events =
         vec![event("/api/serverless", None, &query), event("/api/serverless", Some(&Token::of("u")), &query)];
@@ -325,8 +320,7 @@ async fn requests_of_any_stage_and_base_path_find_their_route() {
         staged_event("$default", PATH, "$default", None, OWN),
         balancer_event(PATH),
     ];
-    let model = Model::openai().await;
-    model.always(|_| says("from the cloud"));
+    let model = Model::always_saying("from the cloud").await;
     let (platform, address, _serving) = Platform::serving(events.clone()).await;
     let builder = function(&platform, &model, address).env("RATE_LIMIT_USER", "1000");
     let _service = builder.start_at(address).await;
@@ -340,8 +334,7 @@ async fn requests_of_any_stage_and_base_path_find_their_route() {
 /// behind it until the next turn comes.
 #[tokio::test]
 async fn a_conversation_is_free_again_when_its_turn_is_answered() {
-    let model = Model::openai().await;
-    model.says("Hello, Ada!");
+    let model = Model::saying("Hello, Ada!").await;
     model.says("Ada.");
     let turn = |query: &str| {
         let body = json!({ "query": query, "options": { "conversationId": "trip" } });

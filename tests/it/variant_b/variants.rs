@@ -1,14 +1,13 @@
 //! Which endpoints a process has (host/docs/interface/decisions-http.md#which-endpoints).
 
-use acceptance::{Model, Service, Token, says};
+use acceptance::{Model, Service, Token};
 
 const OF_A: [&str; 2] = ["/health/live", "/health/ready"];
 const OF_B: [&str; 2] = ["/health", "/ready"];
 
 #[tokio::test]
 async fn both_variants_are_served_from_one_process() {
-    let model = Model::openai().await;
-    model.always(|_| says("hello"));
+    let model = Model::always_saying("hello").await;
     let service = Service::both_variants().model(&model).start().await;
     for path in OF_A.into_iter().chain(OF_B) {
         assert_eq!(service.get(path).await.status, 200, "{path}");

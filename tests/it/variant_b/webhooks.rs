@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use acceptance::{Answer, Model, Received, Service, Signal, Stores, Token, Upstream, User, eventually, says};
+use acceptance::{Answer, Model, Received, Service, Stores, Token, Upstream, User, eventually, says};
 use axum::http::Method;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
@@ -80,8 +80,7 @@ async fn a_webhook_whose_process_was_killed_is_sent_by_another_one() {
     let user = killed.user(Token::of("u"));
     assert_eq!(submit(&user, &receiver.url("/")).await.status, 202);
     model.was_asked(1).await;
-    killed.signal(Signal::KILL);
-    killed.ended().await;
+    killed.killed().await;
     gate.open();
     model.says("done");
     let _service = builder().start().await;
@@ -94,8 +93,7 @@ async fn a_webhook_whose_process_was_killed_is_sent_by_another_one() {
 async fn a_delivery_under_way_at_the_signal_is_finished_and_not_made_again() {
     for stores in Stores::of_each_queue().await {
         let receiver = Upstream::answering_after(Duration::from_secs(1), 200, "text/plain", "").await;
-        let model = Model::openai().await;
-        model.says("done");
+        let model = Model::saying("done").await;
         let builder = || {
             let builder = stores.service(&model).env("WEBHOOK_SECRET", SECRET);
             builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1")

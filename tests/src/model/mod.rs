@@ -47,6 +47,27 @@ impl Model {
         Self::start(Protocol::OpenAi).await
     }
 
+    /// One that speaks OpenAI's protocol and [obeys](Self::obeys).
+    pub async fn obeying() -> Self {
+        let model = Self::openai().await;
+        model.obeys();
+        model
+    }
+
+    /// One that speaks OpenAI's protocol and says this when it is asked first.
+    pub async fn saying(text: &str) -> Self {
+        let model = Self::openai().await;
+        model.says(text);
+        model
+    }
+
+    /// One that speaks OpenAI's protocol and says this whenever it is asked.
+    pub async fn always_saying(text: &'static str) -> Self {
+        let model = Self::openai().await;
+        model.always(move |_| says(text));
+        model
+    }
+
     /// One that speaks Anthropic's protocol.
     pub async fn anthropic() -> Self {
         Self::start(Protocol::Anthropic).await

@@ -12,9 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use acceptance::{
-    Answer, Component, Model, Random, Service, Signal, Stores, Task, Token, User, asks_for, says,
-};
+use acceptance::{Answer, Component, Model, Random, Service, Stores, Task, Token, User, asks_for, says};
 use parking_lot::Mutex;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -189,8 +187,7 @@ impl Replicas {
     async fn kill(&mut self, random: &mut Random) {
         let killed = usize::try_from(random.below(self.running.len() as u64)).unwrap();
         let mut service = self.running.remove(killed);
-        service.signal(Signal::KILL);
-        service.ended().await;
+        service.killed().await;
         let again = self.replica(Some(service.address().port())).await;
         self.running.insert(killed, again);
     }
