@@ -7,18 +7,15 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-use super::debian;
-use crate::run::{run, succeeds};
+use super::python;
+use crate::run::run;
 
 /// Where they go, seen from the root of the repository.
 const PLACE: &str = "target/test-servers/componentize-js";
 
 /// Sees to it that the packages are there.
 pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
-    if !succeeds(Command::new("python3").args(["-c", "import venv, ensurepip"])) {
-        let what = "python3 (3.10 or newer) with venv and pip";
-        debian::install(&["python3", "python3-venv"], "the tests", what)?;
-    }
+    python::find_or_install_venv()?;
     let place = repository.join(PLACE);
     let template = repository.join("host/tool-build/templates/js/package.json");
     let manifest = fs::read_to_string(&template).context("reading the template of a tool in JavaScript")?;

@@ -8,6 +8,17 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::run::{run, succeeds};
 
+/// Sees to it that a program of these packages can be started.
+pub(super) fn find_or_install(program: &str, packages: &[&str]) -> anyhow::Result<()> {
+    let is_there = || succeeds(Command::new(program).arg("--version"));
+    if is_there() {
+        return Ok(());
+    }
+    install(packages, "the tests", program)?;
+    ensure!(is_there(), "apt-get installed {program}, but it cannot be started");
+    Ok(())
+}
+
 /// Installs packages, or fails and says that `who` needs `what`, and how to come by it.
 pub(super) fn install(packages: &[&str], who: &str, what: &str) -> anyhow::Result<()> {
     let names = packages.join(" ");

@@ -3,11 +3,9 @@
 //! virtual environment below target/.
 
 use std::path::Path;
-use std::process::Command;
 
 use super::debian;
 use super::python::Environment;
-use crate::run::succeeds;
 
 /// Pinned: it decides which versions of Kubernetes are known. `tests/it/deployment` looks for it there.
 const VALIDATOR: Environment = Environment {
@@ -19,9 +17,7 @@ const VALIDATOR: Environment = Environment {
 /// Sees to it that all of them are there.
 pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
     for (program, package) in [("promtool", "prometheus"), ("systemd-analyze", "systemd")] {
-        if !succeeds(Command::new(program).arg("--version")) {
-            debian::install(&[package], "the tests", program)?;
-        }
+        debian::find_or_install(program, &[package])?;
     }
     VALIDATOR.find_or_install(repository)
 }

@@ -14,8 +14,6 @@ pub(crate) mod peers;
 mod pgbouncer;
 mod postgres;
 pub(crate) mod python;
-mod redis;
-mod registry;
 mod valkey;
 
 use std::env;
@@ -54,7 +52,8 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     pgbouncer::find_or_install(repository)?;
     valkey::find_or_install(repository);
     faketime::find_or_install()?;
-    registry::find_or_install()?;
+    // The tests publish to one of their own, and install from it.
+    debian::find_or_install("docker-registry", &["docker-registry"])?;
     peers::find_or_install(repository)?;
     openai::find_or_install(repository)?;
     authors::find_or_install(repository)?;
@@ -72,7 +71,7 @@ pub(crate) fn install_browser(repository: &Path) -> anyhow::Result<()> {
 /// Installs the servers that the service keeps something in, as far as they are missing.
 pub(crate) fn install_stores(repository: &Path) -> anyhow::Result<()> {
     postgres::find_or_install()?;
-    redis::find_or_install()?;
+    debian::find_or_install("redis-server", &["redis-server"])?;
     mongo::SERVER.find_or_install(repository)
 }
 

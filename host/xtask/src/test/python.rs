@@ -29,10 +29,7 @@ impl Environment {
         let packages: Vec<_> = self.packages.iter().map(pinned).collect();
         let named = packages.join(" and ");
         eprintln!("xtask: the tests need {named} of Python; installing from PyPI into {}", self.place);
-        if !succeeds(Command::new("python3").args(["-c", "import venv, ensurepip"])) {
-            let what = "python3 (3.10 or newer) with venv and pip";
-            debian::install(&["python3", "python3-venv"], "the tests", what)?;
-        }
+        find_or_install_venv()?;
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(repository.join(self.place)))?;
         run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(&packages))?;
         ensure!(self.is_there(&python), "pip installed {named}, but it cannot be used");
@@ -49,4 +46,13 @@ impl Environment {
         let asks: String = imports.chain(versions).collect();
         succeeds(Command::new(python).args(["-c", &format!("import importlib.metadata as m\n{asks}")]))
     }
+}
+
+/// Sees to it that virtual environments can be made.
+pub(super) fn find_or_install_venv() -> anyhow::Result<()> {
+    if succeeds(Command::new("python3").args(["-c", "import venv, ensurepip"])) {
+        return Ok(());
+    }
+    let what = "python3 (3.10 or newer) with venv and pip";
+    debian::install(&["python3", "python3-venv"], "the tests", what)
 }
