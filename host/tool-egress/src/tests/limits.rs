@@ -6,6 +6,9 @@ use tokio::sync::{Semaphore, mpsc};
 use super::server::ok;
 use super::*;
 
+/// The beginning of an answer.
+const HALF: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no";
+
 #[tokio::test]
 async fn requests_beyond_the_limit_are_refused_and_refused_ones_count() {
     let server = Server::answering(|_| ok("")).await;
@@ -19,6 +22,13 @@ async fn requests_beyond_the_limit_are_refused_and_refused_ones_count() {
     assert_eq!((receipt.requests, receipt.hosts[0].requests, receipt.refusals.len()), (4, 2, 2));
 }
 
+/// One more is there: how many there are, and have been at most.
+fn count(there: &Mutex<(usize, usize)>) {
+    let mut there = there.lock();
+    there.0 += 1;
+    there.1 = there.1.max(there.0);
+}
+
 #[tokio::test]
 async fn of_a_hundred_at_once_four_go_and_the_others_wait() {
     let gate = Arc::new(Semaphore::new(0));
@@ -28,11 +38,7 @@ async fn of_a_hundred_at_once_four_go_and_the_others_wait() {
         let (counted, opened) = (counted.clone(), opened.clone());
         async move {
             while connection.read_request().await.is_some() {
-                {
-                    let mut counted = counted.lock();
-                    counted.0 += 1;
-                    counted.1 = counted.1.max(counted.0);
-                }
+                count(&counted);
                 opened.acquire().await.unwrap().forget();
                 counted.lock().0 -= 1;
                 connection.write(ok("done")).await;
@@ -60,12 +66,7 @@ async fn of_a_hundred_at_once_four_go_and_the_others_wait() {
 /// A guest that keeps responses open waits for itself, until its deadline.
 #[tokio::test]
 async fn waiting_for_a_turn_ends_at_the_deadline() {
-    let mut server = Server::scripted(|mut connection| async move {
-        connection.read_request().await.unwrap();
-        connection.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no").await;
-        connection.wait_for_close().await;
-    })
-    .await;
+    let mut server = Server::saying_once(HALF).await;
     let world = World::new();
     let grant = grant(true, vec![], RequestLimits { concurrent_requests: 1, ..RequestLimits::default() });
     let call = world.egress.call(grant, Instant::now() + Duration::from_secs(5));
@@ -130,12 +131,7 @@ async fn a_body_that_is_sent_counts_too() {
 
 #[tokio::test]
 async fn dropping_a_response_closes_its_connection() {
-    let mut server = Server::scripted(|mut connection| async move {
-        connection.read_request().await.unwrap();
-        connection.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no").await;
-        connection.wait_for_close().await;
-    })
-    .await;
+    let mut server = Server::saying_once(HALF).await;
     let world = World::new();
     let call = world.call();
     let response = call.send(get(server.url("/")), call.times()).await.unwrap();
@@ -146,11 +142,7 @@ async fn dropping_a_response_closes_its_connection() {
 
 #[tokio::test]
 async fn dropping_a_request_closes_its_connection() {
-    let mut server = Server::scripted(|mut connection| async move {
-        connection.read_request().await.unwrap();
-        connection.wait_for_close().await;
-    })
-    .await;
+    let mut server = Server::saying_once("").await;
     let call = World::new().call();
     let mut sending = Box::pin(call.send(get(server.url("/")), call.times()));
     tokio::select! {
@@ -163,12 +155,7 @@ async fn dropping_a_request_closes_its_connection() {
 
 #[tokio::test]
 async fn the_end_of_a_call_ends_its_requests() {
-    let mut server = Server::scripted(|mut connection| async move {
-        connection.read_request().await.unwrap();
-        connection.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no").await;
-        connection.wait_for_close().await;
-    })
-    .await;
+    let mut server = Server::saying_once(HALF).await;
     let call = World::new().call();
     let response = call.send(get(server.url("/")), call.times()).await.unwrap();
     let waiting = call.send(get(server.url("/")), call.times());
@@ -210,11 +197,7 @@ async fn requests_of_all_calls_together_are_bounded_too() {
         let counted = counted.clone();
         async move {
             while connection.read_request().await.is_some() {
-                {
-                    let mut counted = counted.lock();
-                    counted.0 += 1;
-                    counted.1 = counted.1.max(counted.0);
-                }
+                count(&counted);
                 // Long enough for another to come, if it may.
                 for _ in 0..100 {
                     tokio::task::yield_now().await;

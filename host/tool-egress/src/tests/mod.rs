@@ -97,16 +97,16 @@ impl World {
     }
 
     pub(super) fn with(resolver: Arc<FakeResolver>, bounds: EgressBounds) -> Self {
-        let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
-        let http = HttpMode::default();
-        Self { egress: Egress::new(Handle::current(), resolver.clone(), tls, bounds, http), resolver }
+        Self::of(resolver, bounds, HttpMode::default())
     }
 
     /// Every name is this machine's, and requests go where the mode says.
     pub(super) fn with_http(http: HttpMode) -> Self {
-        let resolver = FakeResolver::new(&[&["127.0.0.1"]]);
+        Self::of(FakeResolver::new(&[&["127.0.0.1"]]), EgressBounds::default(), http)
+    }
+
+    fn of(resolver: Arc<FakeResolver>, bounds: EgressBounds, http: HttpMode) -> Self {
         let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
-        let bounds = EgressBounds::default();
         Self { egress: Egress::new(Handle::current(), resolver.clone(), tls, bounds, http), resolver }
     }
 

@@ -41,6 +41,16 @@ impl Server {
         Self::serving(Some(tls), answering(answer)).await
     }
 
+    /// Reads a request, answers it with this, and waits until its client has gone.
+    pub(crate) async fn saying_once(answer: &'static str) -> Self {
+        Self::scripted(move |mut connection| async move {
+            connection.read_request().await.unwrap();
+            connection.write(answer).await;
+            connection.wait_for_close().await;
+        })
+        .await
+    }
+
     /// Serves each connection as the function does.
     pub(crate) async fn scripted<F, T>(serve: F) -> Self
     where
