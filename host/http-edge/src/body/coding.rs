@@ -95,7 +95,7 @@ mod tests {
     use std::io::Write as _;
 
     use flate2::Compression;
-    use flate2::write::{GzEncoder, ZlibEncoder};
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
     use super::*;
 
@@ -107,6 +107,12 @@ mod tests {
 
     fn zlib(text: &[u8]) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn bare_deflate(text: &[u8]) -> Vec<u8> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(text).unwrap();
         encoder.finish().unwrap()
     }
@@ -128,7 +134,10 @@ mod tests {
         assert_eq!(decode(Coding::Gzip, [gzip(b"hel"), gzip(b"lo")].concat(), 5), Ok(b"hello".into()));
         assert_eq!(decode(Coding::Deflate, zlib(b"hello"), 5), Ok(b"hello".into()));
         assert_eq!(decode(Coding::Brotli, BROTLI.into(), 5), Ok(b"hello".into()));
-        assert_eq!(decode(Coding::Identity, b"hello".into(), 5), Ok(b"hello".into()));
+        // By an encoder of another make: `brotli -q 11`.
+        let input = b"{\"input\":\"hi\"}";
+        let encoded = [&b"\x8b\x06\x80"[..], input, b"\x03"].concat();
+        assert_eq!(decode(Coding::Brotli, encoded, 99), Ok(input.into()));
     }
 
     #[test]
@@ -147,6 +156,8 @@ mod tests {
             assert_eq!(decode(coding, b"{\"input\":\"hi\"}".into(), 100), Err("broken"), "{coding:?}");
         }
         let (whole, zlibbed) = (gzip(b"hello"), zlib(b"hello"));
+        assert_eq!(decode(Coding::Gzip, zlibbed.clone(), 100), Err("broken"));
+        assert_eq!(decode(Coding::Deflate, bare_deflate(b"hello"), 100), Err("broken"));
         assert_eq!(decode(Coding::Gzip, whole[..whole.len() - 1].into(), 100), Err("broken"));
         assert_eq!(decode(Coding::Deflate, zlibbed[..zlibbed.len() - 5].into(), 100), Err("broken"));
         assert_eq!(decode(Coding::Brotli, BROTLI[..BROTLI.len() - 3].into(), 100), Err("broken"));
