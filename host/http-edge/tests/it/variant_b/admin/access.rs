@@ -1,7 +1,6 @@
 //! Who gets to the admin API, and who is counted: as under `/api/`, and the role `admin` besides.
 
 use http::StatusCode;
-use insta::assert_snapshot;
 
 use super::{READING, ROUTES, body_of};
 use crate::harness::{Answers, Fakes};
@@ -51,39 +50,4 @@ async fn head_is_get_without_the_body() {
         }
         fakes.windows.fill("user:a1", 0);
     }
-}
-
-#[tokio::test]
-async fn requests_are_reported_by_their_routes() {
-    use parking_lot::Mutex;
-    use std::sync::Arc;
-
-    let seen = Arc::<Mutex<Vec<String>>>::default();
-    let fakes = Fakes::configured(Answers, |edge| {
-        let seen = seen.clone();
-        edge.observe = Arc::new(move |request| {
-            seen.lock().push(format!("{} {}", request.method, request.route.unwrap_or("-")));
-        });
-    });
-    for (method, path) in ROUTES {
-        fakes.administer(method, path, "").await;
-    }
-    fakes.administer("POST", "/admin/tools/calculator/made-up", "").await;
-    assert_snapshot!(seen.lock().join("\n"), @r"
-    GET /admin/tools
-    GET /admin/tools/{name}
-    GET /admin/tools/{name}/versions
-    GET /admin/tools/{name}/diff
-    GET /admin/tools/{name}/audit
-    PUT /admin/tools/{name}
-    POST /admin/tools/{name}/approve
-    POST /admin/tools/{name}/enable
-    POST /admin/tools/{name}/disable
-    POST /admin/tools/{name}/rollback
-    POST /admin/tools/{name}/shadow
-    POST /admin/tools/{name}/canary
-    POST /admin/tools/{name}/promote
-    DELETE /admin/tools/{name}
-    POST -
-    ");
 }
