@@ -117,24 +117,3 @@ impl From<TrialRequest> for ports::TrialRequest {
         Self { digest: request.digest, options: TrialOptions { share: request.share, thresholds } }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::read;
-
-    #[test]
-    fn every_threshold_that_there_is_can_be_set() {
-        let wanted = Thresholds {
-            min_calls: 1,
-            max_error_rate: 0.1,
-            max_traps: 2,
-            max_p99_ratio: 3.0,
-            min_agreement: 0.4,
-            pass_after: 5,
-            promote: true,
-        };
-        let read = read::<TrialRequest>(json!({"share": 0.5, "thresholds": wanted})).unwrap();
-        assert_eq!(ports::TrialRequest::from(read).options, TrialOptions { share: 0.5, thresholds: wanted });
-    }
-}
