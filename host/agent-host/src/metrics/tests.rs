@@ -28,6 +28,13 @@ fn lines(metrics: &Metrics, start: &str) -> String {
     text.lines().filter(bare).map(|line| format!("{line}\n")).collect()
 }
 
+/// The bounds of a histogram's buckets, and how many are in each.
+fn buckets(metrics: &Metrics, histogram: &str) -> String {
+    let bucket = |line: &str| Some(line.rsplit_once("le=\"")?.1.replace("\"}", ""));
+    let text = lines(metrics, &format!("{histogram}_bucket{{"));
+    text.lines().filter_map(bucket).collect::<Vec<_>>().join(", ")
+}
+
 /// Answers, fails, panics or never ends, as the input says.
 struct Obedient;
 
@@ -54,28 +61,13 @@ async fn the_series_of_the_interface_are_there_from_the_start() {
     # TYPE agent_invocations_total counter
     agent_invocations_total{environment="production",version="0.1.0"} 0
     "#);
-    insta::assert_snapshot!(lines(&metrics, "agent_duration_seconds"), @r#"
+    insta::assert_snapshot!(lines(&metrics, "agent_duration_seconds "), @r"
     # HELP agent_duration_seconds Agent execution duration
     # TYPE agent_duration_seconds histogram
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="0.005"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="0.01"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="0.025"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="0.05"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="0.1"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="0.25"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="0.5"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="1"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="2.5"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="5"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="10"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="30"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="60"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="120"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="300"} 0
-    agent_duration_seconds_bucket{environment="production",version="0.1.0",le="+Inf"} 0
-    agent_duration_seconds_sum{environment="production",version="0.1.0"} 0
-    agent_duration_seconds_count{environment="production",version="0.1.0"} 0
-    "#);
+    ");
+    insta::assert_snapshot!(buckets(&metrics, "agent_duration_seconds"), @"0.005 0, 0.01 0, 0.025 0, 0.05 0, 0.1 0, 0.25 0, 0.5 0, 1 0, 2.5 0, 5 0, 10 0, 30 0, 60 0, 120 0, 300 0, +Inf 0");
+    insta::assert_snapshot!(lines(&metrics, "agent_duration_seconds_sum"), @r#"agent_duration_seconds_sum{environment="production",version="0.1.0"} 0"#);
+    insta::assert_snapshot!(lines(&metrics, "agent_duration_seconds_count"), @r#"agent_duration_seconds_count{environment="production",version="0.1.0"} 0"#);
     insta::assert_snapshot!(lines(&metrics, "agent_active_requests"), @r#"
     # HELP agent_active_requests Requests in progress
     # TYPE agent_active_requests gauge
@@ -197,39 +189,8 @@ async fn tool_calls_are_counted_by_tool_component_and_outcome() {
     agent_tool_calls_total{component="calculator",outcome="trapped",tool="add"} 0
     agent_tool_calls_total{component="calculator",outcome="unknown_tool",tool="add"} 0
     "#);
-    insta::assert_snapshot!(lines(&metrics, r#"agent_tool_duration_seconds_bucket{tool="add""#), @r#"
-    agent_tool_duration_seconds_bucket{tool="add",le="0.00001"} 0
-    agent_tool_duration_seconds_bucket{tool="add",le="0.000025"} 0
-    agent_tool_duration_seconds_bucket{tool="add",le="0.00005"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.0001"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.00025"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.0005"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.001"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.0025"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.005"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.01"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.025"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.05"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.1"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.25"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="0.5"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="1"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="10"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="30"} 3
-    agent_tool_duration_seconds_bucket{tool="add",le="+Inf"} 3
-    "#);
-    insta::assert_snapshot!(lines(&metrics, r#"agent_tool_peak_memory_bytes_bucket{tool="add""#), @r#"
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="65536"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="262144"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="1048576"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="4194304"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="16777216"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="67108864"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="268435456"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="1073741824"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="4294967296"} 2
-    agent_tool_peak_memory_bytes_bucket{tool="add",le="+Inf"} 2
-    "#);
+    insta::assert_snapshot!(buckets(&metrics, "agent_tool_duration_seconds"), @"0.00001 0, 0.000025 0, 0.00005 3, 0.0001 3, 0.00025 3, 0.0005 3, 0.001 3, 0.0025 3, 0.005 3, 0.01 3, 0.025 3, 0.05 3, 0.1 3, 0.25 3, 0.5 3, 1 3, 10 3, 30 3, +Inf 3");
+    insta::assert_snapshot!(buckets(&metrics, "agent_tool_peak_memory_bytes"), @"65536 2, 262144 2, 1048576 2, 4194304 2, 16777216 2, 67108864 2, 268435456 2, 1073741824 2, 4294967296 2, +Inf 2");
 }
 
 #[tokio::test]
