@@ -3,7 +3,7 @@
 use acceptance::{Component, Model, Service, Stores, Token, User, eventually};
 use serde_json::{Value, json};
 
-use super::waits::decide;
+use super::waits::{decide, gone_on};
 
 /// A service whose calculator asks first.
 async fn service(stores: &Stores, model: &Model) -> Service {
@@ -42,11 +42,7 @@ async fn check(stores: Stores) {
     assert_eq!(wait_of(&user, "approval").await["waitId"], approval["waitId"], "it is what it was");
     model.says("It is 42.").says("Somebody says 42.");
     assert_eq!(decide(&user, &approval, &json!({ "decision": "approve" })).await.status, 200);
-    let done = eventually("the parent to go on", async || {
-        let job = user.job(&job).await.json();
-        (job["status"] == "completed").then_some(job)
-    })
-    .await;
+    let done = gone_on(&user, &job).await;
     assert_eq!(done["result"]["output"], "Somebody says 42.", "{done:#}");
     let calls = model.calls();
     assert_eq!((calls.len(), calls[3].tool_results()), (4, vec!["It is 42."]));

@@ -34,6 +34,15 @@ pub(crate) async fn wait_of(user: &User, job: &str) -> Value {
     .await
 }
 
+/// The job that waited, once it has gone on to its end.
+pub(crate) async fn gone_on(user: &User, job: &str) -> Value {
+    eventually("the job to go on", async || {
+        let job = user.job(job).await.json();
+        (job["status"] == "completed").then_some(job)
+    })
+    .await
+}
+
 pub(crate) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
     let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
     let request = user.request(Method::POST, &path).header("content-type", "application/json");

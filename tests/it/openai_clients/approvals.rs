@@ -5,6 +5,7 @@ use acceptance::{Answer, Component, Model, Service, Token, User};
 use serde_json::{Value, json};
 
 use super::report;
+use crate::bad_days::waits::decide;
 
 /// A service whose calculator asks first.
 async fn service(model: &Model) -> Service {
@@ -89,10 +90,7 @@ async fn what_was_decided_elsewhere_meanwhile_is_said() {
     let last = first.body.lines().filter_map(|line| line.strip_prefix("data: {")).next_back().unwrap();
     let first = serde_json::from_str::<Value>(&format!("{{{last}")).unwrap()["response"].take();
     let wait = user.get("/api/agent/waits").await.json()["data"][0].take();
-    let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
-    let request = user.request(reqwest::Method::POST, &path).header("content-type", "application/json");
-    let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
-    let decided = user.send(request.body(r#"{"decision": "reject"}"#)).await;
+    let decided = decide(&user, &wait, &json!({ "decision": "reject" })).await;
     assert_eq!(decided.status, 200, "{decided}");
     user.ended_job(wait["jobId"].as_str().unwrap()).await;
     let goes_on =

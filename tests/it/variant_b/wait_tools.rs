@@ -1,10 +1,10 @@
 //! Runs that wait because their model asked for it (`WAIT_TOOLS`): for an answer, a time, an event.
 
-use acceptance::{Model, Service, Token, User, eventually, now};
+use acceptance::{Model, Service, Token, User, now};
 use chrono::DateTime;
 use serde_json::{Value, json};
 
-use crate::bad_days::waits::{decide, wait_of};
+use crate::bad_days::waits::{decide, gone_on, wait_of};
 
 async fn service(model: &Model) -> Service {
     let builder = Service::variant_b().model(model).env("WAIT_TOOLS", "on");
@@ -41,11 +41,7 @@ async fn a_run_goes_on_when_its_time_has_come() {
     model.asks_for("wait_until", json!({ "time": time })).says("good morning");
     let job = user.job_for("wake me").await;
     assert_eq!(wait_of(&user, &job).await["kind"], "timer");
-    let done = eventually("the job to go on", async || {
-        let job = user.job(&job).await.json();
-        (job["status"] == "completed").then_some(job)
-    })
-    .await;
+    let done = gone_on(&user, &job).await;
     assert_eq!(done["result"]["output"], "good morning", "{done:#}");
     assert_eq!(model.calls()[1].tool_results(), ["The time has come."]);
 }
@@ -85,11 +81,7 @@ async fn a_request_whose_model_begins_a_run_becomes_a_job_that_goes_on_with_what
     let accepted = user.agent("Have somebody count.").await;
     assert_eq!(accepted.status, 202, "{accepted}");
     let job = accepted.json()["jobId"].as_str().unwrap().to_owned();
-    let done = eventually("the job to go on", async || {
-        let job = user.job(&job).await.json();
-        (job["status"] == "completed").then_some(job)
-    })
-    .await;
+    let done = gone_on(&user, &job).await;
     assert_eq!(done["result"]["output"], "It says 42.", "{done:#}");
     let calls = model.calls();
     assert_eq!(calls[2].tool_results(), ["42"]);

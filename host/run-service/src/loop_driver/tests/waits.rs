@@ -73,21 +73,6 @@ async fn a_run_is_let_go_of_until_somebody_approves_and_then_does_what_they_were
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_call_is_made_with_the_arguments_that_somebody_made_of_it_or_not_at_all() {
-    let rejected = "Error: not run, because somebody who was asked rejected it: too dear.";
-    for (verdict, outcome, said) in [
-        (Verdict::Edit { arguments: json!({ "euros": 1 }) }, ToolOutcome::Ok, r#"{"euros":1}"#),
-        (Verdict::Reject { reason: Some("too dear".into()) }, ToolOutcome::NotRun, rejected),
-    ] {
-        let (model, tools, journal) = (model(), tools("sha256:1"), TestJournal::default());
-        driver(&model, &tools, &journal).start(task()).await.unwrap_err();
-        decide(&journal, &waits(&journal)[0], verdict).await;
-        let result = resumed(&model, &tools, &journal).await.unwrap();
-        assert_eq!(paid(&result), (outcome, said.to_owned()));
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_approval_is_void_when_the_call_would_be_shown_differently_by_now() {
     let (model, journal) = (model(), TestJournal::default());
     driver(&model, &tools("sha256:1"), &journal).start(task()).await.unwrap_err();
