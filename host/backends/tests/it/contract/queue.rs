@@ -127,6 +127,12 @@ async fn claim_next(queue: &dyn JobQueue, worker: &str) -> Claim {
     queue.claim(worker, PATIENCE).await.unwrap().expect("a job to take")
 }
 
+/// A job, and its first claim.
+async fn add_and_claim(bench: &Bench, query: &str) -> (String, Claim) {
+    let id = add(bench, query).await;
+    (id, claim_next(&*bench.queue, "worker").await)
+}
+
 async fn read(bench: &Bench, id: &str) -> Job {
     bench.queue.read(id).await.unwrap().expect("the job is there")
 }

@@ -5,7 +5,9 @@ use agent_core::ports::{AttemptEnd, Renewal};
 use agent_core::words::{CancelOutcome, JobStatus, RetryOutcome};
 use tokio::time::sleep;
 
-use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read, status};
+use super::{
+    Bench, add, add_and_claim, assert_nothing_to_claim, claim_next, completed, data, failed, read, status,
+};
 
 pub(crate) async fn a_waiting_job_is_cancelled_at_once(bench: &Bench) {
     let id = add(bench, "unwanted").await;
@@ -17,8 +19,7 @@ pub(crate) async fn a_waiting_job_is_cancelled_at_once(bench: &Bench) {
 }
 
 pub(crate) async fn a_delayed_job_is_cancelled_at_once(bench: &Bench) {
-    let id = add(bench, "unwanted").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "unwanted").await;
     bench.queue.settle(&claim, &failed("not yet", true)).await.unwrap();
     assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Done);
     assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
@@ -32,8 +33,7 @@ pub(crate) async fn a_delayed_job_is_cancelled_at_once(bench: &Bench) {
 }
 
 pub(crate) async fn whoever_works_on_a_job_is_asked_to_stop(bench: &Bench) {
-    let id = add(bench, "unwanted").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "unwanted").await;
     assert_eq!(bench.queue.renew(&claim).await.unwrap(), Renewal::Held);
     for _ in 0..2 {
         assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Asked);
@@ -49,8 +49,7 @@ pub(crate) async fn whoever_works_on_a_job_is_asked_to_stop(bench: &Bench) {
 
 pub(crate) async fn a_job_that_has_ended_cannot_be_cancelled(bench: &Bench) {
     for end in [completed("1"), failed("no", false)] {
-        let id = add(bench, "job").await;
-        let claim = claim_next(&*bench.queue, "worker").await;
+        let (id, claim) = add_and_claim(bench, "job").await;
         bench.queue.settle(&claim, &end).await.unwrap();
         let before = status(bench, &id).await;
         assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::HadEnded);
@@ -67,8 +66,7 @@ pub(crate) async fn a_job_that_has_ended_cannot_be_cancelled(bench: &Bench) {
 /// A worker that goes away or fails just then does not bring the job back.
 pub(crate) async fn a_cancelled_job_is_not_handed_to_anybody_else(bench: &Bench) {
     for end in [AttemptEnd::HANDED_BACK, failed("not yet", true)] {
-        let id = add(bench, "unwanted").await;
-        let claim = claim_next(&*bench.queue, "worker").await;
+        let (id, claim) = add_and_claim(bench, "unwanted").await;
         assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
         bench.queue.settle(&claim, &end).await.unwrap();
         assert_eq!(status(bench, &id).await, JobStatus::Cancelled, "{end:?}");
@@ -77,16 +75,14 @@ pub(crate) async fn a_cancelled_job_is_not_handed_to_anybody_else(bench: &Bench)
 }
 
 pub(crate) async fn a_result_that_came_before_the_stop_is_kept(bench: &Bench) {
-    let id = add(bench, "unwanted").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "unwanted").await;
     assert_eq!(bench.queue.cancel(&id).await.unwrap(), CancelOutcome::Asked);
     bench.queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Completed);
 }
 
 pub(crate) async fn a_final_failure_that_came_before_the_stop_is_kept(bench: &Bench) {
-    let id = add(bench, "unwanted").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "unwanted").await;
     assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Asked);
     bench.queue.settle(&claim, &failed("it makes no sense", false)).await.unwrap();
     let job = read(bench, &id).await;

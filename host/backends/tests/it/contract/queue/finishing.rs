@@ -8,11 +8,12 @@ use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
 use agent_core::words::{JobStatus, OpenKinds, RetryOutcome};
 use futures::future::join_all;
 
-use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, failed, read, status};
+use super::{
+    Bench, add, add_and_claim, assert_nothing_to_claim, claim_next, completed, failed, read, status,
+};
 
 pub(crate) async fn a_completed_job_has_its_result(bench: &Bench) {
-    let id = add(bench, "job").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "job").await;
     // Numbers and the order of members are the agent's, not the store's.
     let result = r#"{"z":1.0,"a":12345678901234567890,"text":"\u0000","nothing":null}"#;
     bench.queue.settle(&claim, &completed(result)).await.unwrap();
@@ -75,8 +76,7 @@ pub(crate) async fn a_job_that_failed_for_good_can_be_tried_again(bench: &Bench)
 }
 
 pub(crate) async fn a_job_that_no_attempt_can_help_fails_at_once(bench: &Bench) {
-    let id = add(bench, "job").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "job").await;
     bench.queue.settle(&claim, &failed("it makes no sense", false)).await.unwrap();
     let job = read(bench, &id).await;
     assert_eq!((job.status, job.attempts_made), (JobStatus::Failed, 1));
@@ -113,8 +113,7 @@ pub(crate) async fn a_job_released_for_a_while_waits_that_long_and_counts_no_att
 }
 
 pub(crate) async fn an_attempt_ends_once(bench: &Bench) {
-    let id = add(bench, "job").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "job").await;
     bench.queue.settle(&claim, &completed("1")).await.unwrap();
     for end in [completed("2"), failed("no", true), AttemptEnd::Cancelled, AttemptEnd::HANDED_BACK] {
         let error = bench.queue.settle(&claim, &end).await.unwrap_err();

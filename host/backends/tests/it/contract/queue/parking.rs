@@ -8,15 +8,17 @@ use agent_core::words::{
     CancelOutcome, JobData, JobQuery, JobStatus, OpenKinds, ParkedRun, WaitDepth, WaitKind,
 };
 
-use super::{Bench, add, assert_nothing_to_claim, claim_next, completed, data, failed, read, status, wanted};
+use super::{
+    Bench, add, add_and_claim, assert_nothing_to_claim, claim_next, completed, data, failed, read, status,
+    wanted,
+};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Adds a job and parks it; its wait expires in that time.
 async fn parked(bench: &Bench, within: Duration) -> String {
-    let id = add(bench, "pay").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "pay").await;
     bench.queue.settle(&claim, &parked_for(within, &[])).await.unwrap();
     id
 }
@@ -52,8 +54,7 @@ async fn waits(bench: &Bench) -> [u64; 5] {
 pub(crate) async fn depth_counts_what_is_waited_for_by_kind(bench: &Bench) {
     use WaitKind::{Approval, Child, Question, Timer};
     let park = async |within, kinds: &[WaitKind]| {
-        let id = add(bench, "pay").await;
-        let claim = claim_next(&*bench.queue, "worker").await;
+        let (id, claim) = add_and_claim(bench, "pay").await;
         bench.queue.settle(&claim, &parked_for(within, kinds)).await.unwrap();
         id
     };
@@ -247,8 +248,7 @@ pub(crate) async fn a_parked_job_is_cancelled_at_once(bench: &Bench) {
 }
 
 pub(crate) async fn one_that_was_to_be_cancelled_is_not_parked(bench: &Bench) {
-    let id = add(bench, "unwanted").await;
-    let claim = claim_next(&*bench.queue, "worker").await;
+    let (id, claim) = add_and_claim(bench, "unwanted").await;
     assert_eq!(bench.peer.cancel(&id).await.unwrap(), CancelOutcome::Asked);
     bench.queue.settle(&claim, &parked_for(LONG, &[])).await.unwrap();
     assert_eq!(status(bench, &id).await, JobStatus::Cancelled);
