@@ -40,6 +40,9 @@ const SMUGGLED: &str = "DELETE /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
 /// The next request on the connection, in the name of somebody else. Its path tells its answer in the log.
 const NEXT: &str = "GET /next HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
+/// The last chunk, and what stands behind it.
+const LAST: &str = "0\r\n\r\n@";
+
 const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
 
 const POST: &str = "POST /agent/invoke HTTP/1.1\r\nHost: localhost\r\n";
@@ -58,34 +61,19 @@ use Ends::{Closed, Open};
 /// Header lines and what stands behind the empty line; `@` stands for what must not be answered.
 const CASES: [(&str, &str, &str, Ends); 50] = [
     // Both lengths: the chunks count, and the connection ends (RFC 9112, section 6.3).
-    (
-        "length and chunked",
-        "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n",
-        "0\r\n\r\n@",
-        Closed("400"),
-    ),
-    (
-        "chunked and length",
-        "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n",
-        "0\r\n\r\n@",
-        Closed("400"),
-    ),
-    (
-        "length 0 and chunked",
-        "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
-        "0\r\n\r\n@",
-        Closed("400"),
-    ),
+    ("length and chunked", "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n", LAST, Closed("400")),
+    ("chunked and length", "Transfer-Encoding: chunked\r\nContent-Length: 6\r\n", LAST, Closed("400")),
+    ("length 0 and chunked", "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", LAST, Closed("400")),
     (
         "a bad length beside chunks",
         "Transfer-Encoding: chunked\r\nContent-Length: x\r\n",
-        "0\r\n\r\n@",
+        LAST,
         Closed("400"),
     ),
     (
         "a long length beside chunks",
         "Content-Length: 9999\r\nTransfer-Encoding: chunked\r\n",
-        "0\r\n\r\n@",
+        LAST,
         Closed("400"),
     ),
     // Lengths.
@@ -107,28 +95,28 @@ const CASES: [(&str, &str, &str, Ends); 50] = [
     ("a tab before the colon", "Content-Length\t: 2\r\n", "{}@", Closed("400")),
     ("a length in underscores", "Content_Length: 100\r\n", "", Open("400")),
     // Transfer codings.
-    ("a coding before chunks", "Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n@", Closed("501")),
-    ("a coding after chunks", "Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n@", Closed("400")),
-    ("chunks twice", "Transfer-Encoding: chunked, chunked\r\n", "0\r\n\r\n@", Closed("501")),
+    ("a coding before chunks", "Transfer-Encoding: gzip, chunked\r\n", LAST, Closed("501")),
+    ("a coding after chunks", "Transfer-Encoding: chunked, gzip\r\n", LAST, Closed("400")),
+    ("chunks twice", "Transfer-Encoding: chunked, chunked\r\n", LAST, Closed("501")),
     (
         "chunks on two lines",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-        "0\r\n\r\n@",
+        LAST,
         Closed("501"),
     ),
     (
         "no chunks on the second line",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
-        "0\r\n\r\n@",
+        LAST,
         Closed("400"),
     ),
     ("identity", "Transfer-Encoding: identity\r\n", "{}@", Closed("400")),
-    ("an unknown coding", "Transfer-Encoding: xchunked\r\n", "0\r\n\r\n@", Closed("400")),
-    ("a quoted coding", "Transfer-Encoding: \"chunked\"\r\n", "0\r\n\r\n@", Closed("400")),
-    ("a coding with a vertical tab", "Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n@", Closed("400")),
-    ("a blank before that colon", "Transfer-Encoding : chunked\r\n", "0\r\n\r\n@", Closed("400")),
-    ("an empty coding", "Transfer-Encoding:\r\n", "0\r\n\r\n@", Closed("400")),
-    ("a folded coding", "Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n@", Closed("400")),
+    ("an unknown coding", "Transfer-Encoding: xchunked\r\n", LAST, Closed("400")),
+    ("a quoted coding", "Transfer-Encoding: \"chunked\"\r\n", LAST, Closed("400")),
+    ("a coding with a vertical tab", "Transfer-Encoding: \x0bchunked\r\n", LAST, Closed("400")),
+    ("a blank before that colon", "Transfer-Encoding : chunked\r\n", LAST, Closed("400")),
+    ("an empty coding", "Transfer-Encoding:\r\n", LAST, Closed("400")),
+    ("a folded coding", "Transfer-Encoding:\r\n chunked\r\n", LAST, Closed("400")),
     ("a folded header", "X: a\r\n b\r\nContent-Length: 2\r\n", "{}@", Closed("400")),
     ("large letters", "TRANSFER-ENCODING: CHUNKED\r\n", "0\r\n\r\n", Open("400")),
     // Chunks.

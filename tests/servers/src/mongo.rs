@@ -3,13 +3,12 @@
 //! server would.
 
 use std::fs;
-use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::server::Server;
+use crate::server::{Server, is_server};
 
 /// The Python that has the server's package, in the virtual environment that `cargo xtask test` makes.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-servers/secantusdb/bin/python3");
@@ -74,19 +73,7 @@ impl Mongo {
     }
 }
 
-impl Deref for Mongo {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
-impl DerefMut for Mongo {
-    fn deref_mut(&mut self) -> &mut Server {
-        &mut self.server
-    }
-}
+is_server!(Mongo);
 
 fn find_python() -> PathBuf {
     let python = PathBuf::from(PYTHON);

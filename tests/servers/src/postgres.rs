@@ -1,7 +1,6 @@
 //! A PostgreSQL server of our own: in a temporary folder, on a free port, without a word to any other.
 
 use std::fs;
-use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Signal, geteuid};
 
-use crate::server::Server;
+use crate::server::{Server, is_server};
 
 /// Where the files of empty databases lie that tests copy.
 const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/test-servers");
@@ -64,19 +63,7 @@ impl Postgres {
     }
 }
 
-impl Deref for Postgres {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
-impl DerefMut for Postgres {
-    fn deref_mut(&mut self) -> &mut Server {
-        &mut self.server
-    }
-}
+is_server!(Postgres);
 
 /// The folder of the newest server that is installed, or of the one in the search path.
 fn find_programs() -> PathBuf {

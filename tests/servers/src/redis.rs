@@ -2,14 +2,13 @@
 //! test that wants Redis gets a Valkey.
 
 use std::env;
-use std::ops::{Deref, DerefMut};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
 use crate::command::ask;
 use crate::monitor::Monitor;
-use crate::server::Server;
+use crate::server::{Server, is_server};
 use crate::waiting::eventually;
 
 /// The program that serves as Redis.
@@ -108,16 +107,4 @@ impl Redis {
     }
 }
 
-impl Deref for Redis {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
-impl DerefMut for Redis {
-    fn deref_mut(&mut self) -> &mut Server {
-        &mut self.server
-    }
-}
+is_server!(Redis);

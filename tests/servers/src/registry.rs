@@ -1,12 +1,11 @@
 //! A registry of our own for OCI artifacts: Debian's `docker-registry`, without TLS.
 
 use std::fs;
-use std::ops::{Deref, DerefMut};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::server::Server;
+use crate::server::{Server, is_server};
 
 /// Who may use [`Registry::with_login`], and with which password.
 pub const REGISTRY_LOGIN: (&str, &str) = ("publisher", "hunter2");
@@ -71,16 +70,4 @@ impl Registry {
     }
 }
 
-impl Deref for Registry {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        &self.server
-    }
-}
-
-impl DerefMut for Registry {
-    fn deref_mut(&mut self) -> &mut Server {
-        &mut self.server
-    }
-}
+is_server!(Registry);

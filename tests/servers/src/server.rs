@@ -24,6 +24,26 @@ pub struct Server {
     process: Option<Process>,
 }
 
+/// Has a kind of server do what its `server` does.
+macro_rules! is_server {
+    ($kind:ty) => {
+        impl std::ops::Deref for $kind {
+            type Target = Server;
+
+            fn deref(&self) -> &Server {
+                &self.server
+            }
+        }
+
+        impl std::ops::DerefMut for $kind {
+            fn deref_mut(&mut self) -> &mut Server {
+                &mut self.server
+            }
+        }
+    };
+}
+pub(crate) use is_server;
+
 impl Server {
     /// One of that name that does not run yet. Its log says `ready` when it serves.
     pub(crate) fn new(name: &'static str, ready: &'static str) -> Self {
