@@ -3,11 +3,9 @@
 //! A question goes the way of a nested call: to the task that waits for the guest (`call/nested.rs`). What
 //! comes back is an answer that was given already, or the end of the call.
 
-use wasmtime::component::{HasSelf, Linker};
-
 use super::imports::Imports;
 use super::toolbox::{NestedWish, Outer, Refused, exchange};
-use crate::bindings::since_0_1_2::agent::tool::ask::{Fault, Host, add_to_linker};
+use crate::bindings::since_0_1_2::agent::tool::ask::{Fault, Host};
 
 pub(super) const IMPORTS: Imports = Imports::Since("agent:tool/ask@0.1.2");
 
@@ -15,13 +13,6 @@ pub(super) const IMPORTS: Imports = Imports::Since("agent:tool/ask@0.1.2");
 /// outside of runs.
 #[derive(Debug, Default)]
 pub(crate) struct AskState(pub(crate) Option<Outer>);
-
-pub(super) fn link<T: Send + 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut AskState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<AskState>>(linker, state)
-}
 
 impl Host for AskState {
     async fn ask(

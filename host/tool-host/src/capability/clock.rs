@@ -1,23 +1,14 @@
 //! `agent:tool/clock`: the time of day. It keeps nothing; asking for it costs the guest's own time.
 
-use wasmtime::component::{HasSelf, Linker};
-
 use super::imports::Imports;
 use super::nondeterminism::Nondeterminism;
-use crate::bindings::agent::tool::clock::{Host, add_to_linker};
+use crate::bindings::agent::tool::clock::Host;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("clock");
 
 /// Where the time comes from.
 #[derive(Debug)]
 pub(crate) struct ClockState(pub(crate) Nondeterminism);
-
-pub(super) fn link<T: 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut ClockState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<ClockState>>(linker, state)
-}
 
 impl Host for ClockState {
     fn now_ms(&mut self) -> u64 {

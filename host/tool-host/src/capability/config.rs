@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::{HasSelf, Linker};
-
 use super::imports::Imports;
-use crate::bindings::agent::tool::config::{Host, add_to_linker};
+use crate::bindings::agent::tool::config::Host;
 use crate::grants::granted::Granted;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("config");
@@ -14,13 +12,6 @@ pub(super) const IMPORTS: Imports = Imports::Contract("config");
 #[derive(Debug)]
 pub(crate) struct ConfigState {
     pub(crate) granted: Option<Arc<Granted>>,
-}
-
-pub(super) fn link<T: 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut ConfigState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<ConfigState>>(linker, state)
 }
 
 impl Host for ConfigState {

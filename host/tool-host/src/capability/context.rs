@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent_core::trace::TraceContext;
-use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
 use super::nondeterminism::Nondeterminism;
-use crate::bindings::agent::tool::context::{Host, add_to_linker};
+use crate::bindings::agent::tool::context::Host;
 use crate::limits::progress::Progress;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("context");
@@ -52,13 +51,6 @@ pub(crate) struct ContextState {
     pub(crate) deadline: Instant,
     pub(crate) nondeterminism: Nondeterminism,
     pub(crate) progress: Arc<Progress>,
-}
-
-pub(super) fn link<T: 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut ContextState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<ContextState>>(linker, state)
 }
 
 impl Host for ContextState {

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{KeyValueError, KeyValueStore, Space};
-use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
-use crate::bindings::agent::tool::key_value::{Host, add_to_linker};
+use crate::bindings::agent::tool::key_value::Host;
 use crate::bindings::agent::tool::types::Fault;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("key-value");
@@ -41,13 +40,6 @@ pub(crate) enum Owner {
     User(String),
     /// A user's, and there is none: every operation is denied.
     Anonymous,
-}
-
-pub(super) fn link<T: Send + 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut KeyValueState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<KeyValueState>>(linker, state)
 }
 
 impl OwnSpace {

@@ -1,9 +1,9 @@
 //! What a guest may import: one file per capability, and the table of them.
 //!
-//! A capability's file says which imports it answers, links them, keeps its state per call, bounds what the
-//! guest may use of it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the
-//! contract derive from [`ALL`]: what is not in the table is refused when a component is loaded. `state.rs`
-//! is what the store of a call carries of all of them.
+//! A capability's file says which imports it answers, keeps its state per call, bounds what the guest may use
+//! of it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the contract derive
+//! from [`ALL`]: what is not in the table is refused when a component is loaded. `state.rs` is what the store
+//! of a call carries of all of them.
 
 pub(crate) mod ask;
 pub(crate) mod clock;
@@ -29,8 +29,9 @@ use std::sync::Arc;
 use tool_policy::Want;
 
 use wasmtime::Engine;
-use wasmtime::component::Linker;
+use wasmtime::component::{HasSelf, Linker};
 
+use crate::bindings;
 use imports::Imports;
 use state::CallState;
 
@@ -41,41 +42,33 @@ struct Capability {
     link: fn(&mut Linker<CallState>) -> wasmtime::Result<()>,
 }
 
+/// One whose file answers an interface with its state, which is a part of that of the call.
+macro_rules! answering {
+    ($file:ident::$state:ident at $part:ident by $($interface:ident)::+) => {
+        Capability {
+            imports: $file::IMPORTS,
+            link: |linker| {
+                let state: fn(&mut CallState) -> &mut $file::$state = |call| &mut call.active().$part;
+                bindings::$($interface)::+::add_to_linker::<_, HasSelf<$file::$state>>(linker, state)
+            },
+        }
+    };
+}
+
 /// Every capability. The order is that of the bits of a [`CapabilitySet`].
 const ALL: &[Capability] = &[
-    Capability {
-        imports: context::IMPORTS,
-        link: |linker| context::link(linker, |call| &mut call.active().context),
-    },
-    Capability { imports: log::IMPORTS, link: |linker| log::link(linker, |call| &mut call.active().log) },
-    Capability {
-        imports: clock::IMPORTS,
-        link: |linker| clock::link(linker, |call| &mut call.active().clock),
-    },
-    Capability {
-        imports: progress::IMPORTS,
-        link: |linker| progress::link(linker, |call| &mut call.active().report),
-    },
+    answering!(context::ContextState at context by agent::tool::context),
+    answering!(log::LogState at log by agent::tool::log),
+    answering!(clock::ClockState at clock by agent::tool::clock),
+    answering!(progress::ProgressState at report by agent::tool::progress),
     Capability { imports: wasi::IMPORTS, link: wasi_link::link },
-    Capability {
-        imports: config::IMPORTS,
-        link: |linker| config::link(linker, |call| &mut call.active().config),
-    },
-    Capability {
-        imports: secrets::IMPORTS,
-        link: |linker| secrets::link(linker, |call| &mut call.active().secrets),
-    },
+    answering!(config::ConfigState at config by agent::tool::config),
+    answering!(secrets::SecretsState at secrets by agent::tool::secrets),
     Capability { imports: wasi_http::IMPORTS, link: wasi_http::link },
     Capability { imports: types::IMPORTS, link: types::link },
-    Capability {
-        imports: key_value::IMPORTS,
-        link: |linker| key_value::link(linker, |call| &mut call.active().key_value),
-    },
-    Capability {
-        imports: toolbox::IMPORTS,
-        link: |linker| toolbox::link(linker, |call| &mut call.active().toolbox),
-    },
-    Capability { imports: ask::IMPORTS, link: |linker| ask::link(linker, |call| &mut call.active().ask) },
+    answering!(key_value::KeyValueState at key_value by agent::tool::key_value),
+    answering!(toolbox::ToolboxState at toolbox by agent::tool::toolbox),
+    answering!(ask::AskState at ask by since_0_1_2::agent::tool::ask),
 ];
 
 /// What only the policy gives, by an import that stands for it.

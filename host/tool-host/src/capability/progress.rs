@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use agent_core::ports::ProgressSink;
 use agent_core::words::ToolProgress;
-use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
 use super::log::LogState;
-use crate::bindings::agent::tool::progress::{Host, add_to_linker};
+use crate::bindings::agent::tool::progress::Host;
 use crate::limits::progress::Progress;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("progress");
@@ -20,13 +19,6 @@ pub(crate) struct ProgressState {
     pub(crate) progress: Arc<Progress>,
     /// Whoever watches, if anybody does.
     pub(crate) reports: Option<Arc<dyn ProgressSink>>,
-}
-
-pub(super) fn link<T: 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut ProgressState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<ProgressState>>(linker, state)
 }
 
 impl Host for ProgressState {

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::{HasSelf, Linker};
-
 use super::imports::Imports;
-use crate::bindings::agent::tool::secrets::{Host, add_to_linker};
+use crate::bindings::agent::tool::secrets::Host;
 use crate::grants::granted::Granted;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("secrets");
@@ -15,13 +13,6 @@ pub(super) const IMPORTS: Imports = Imports::Contract("secrets");
 #[derive(Debug)]
 pub(crate) struct SecretsState {
     pub(crate) granted: Option<Arc<Granted>>,
-}
-
-pub(super) fn link<T: 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut SecretsState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<SecretsState>>(linker, state)
 }
 
 impl Host for SecretsState {

@@ -6,10 +6,9 @@
 use agent_core::ports::CallEnds;
 use agent_core::words::{ToolOutcome, ToolReturn};
 use tokio::sync::{mpsc, oneshot};
-use wasmtime::component::{HasSelf, Linker};
 
 use super::imports::Imports;
-use crate::bindings::agent::tool::toolbox::{Host, add_to_linker};
+use crate::bindings::agent::tool::toolbox::Host;
 use crate::bindings::agent::tool::types::Fault;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("toolbox");
@@ -41,13 +40,6 @@ pub(crate) struct Outer {
     /// What may be called, sorted.
     pub(crate) names: Vec<String>,
     pub(crate) calls: mpsc::Sender<NestedCall>,
-}
-
-pub(super) fn link<T: Send + 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut ToolboxState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<ToolboxState>>(linker, state)
 }
 
 impl Host for ToolboxState {

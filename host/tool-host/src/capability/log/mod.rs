@@ -9,11 +9,9 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
 
-use wasmtime::component::{HasSelf, Linker};
-
 use super::context::CallIds;
 use super::imports::Imports;
-use crate::bindings::agent::tool::log::{Host, add_to_linker};
+use crate::bindings::agent::tool::log::Host;
 use crate::grants::granted::Granted;
 use crate::limits::ToolLimits;
 
@@ -48,13 +46,6 @@ struct Lines {
     rate: Arc<LogRate>,
     /// Finds the values of secrets, which no line may have.
     granted: Option<Arc<Granted>>,
-}
-
-pub(super) fn link<T: 'static>(
-    linker: &mut Linker<T>,
-    state: fn(&mut T) -> &mut LogState,
-) -> wasmtime::Result<()> {
-    add_to_linker::<T, HasSelf<LogState>>(linker, state)
 }
 
 impl LogState {
