@@ -96,6 +96,7 @@ impl Page<'_> {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// A text as HTML has it, also within double quotes.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -11,11 +11,11 @@ use bullmq::options::RedisConnectionOptions;
 use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
-use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Redis, eventually, within};
 use tokio::time::sleep;
 
 use crate::contract::queue::Bench;
+pub(crate) use crate::contract::queue::completed;
 
 mod queue {
     crate::contract::queue::test_all!(test_each(super::open_queue));
@@ -53,10 +53,6 @@ pub(crate) fn data(query: &str) -> JobData {
 
 pub(crate) async fn claim_next(queue: &BullQueue) -> Claim {
     queue.claim("worker", PATIENCE).await.unwrap().expect("a job to take")
-}
-
-pub(crate) fn completed(json: &str) -> AttemptEnd {
-    AttemptEnd::Completed(RawValue::from_string(json.into()).unwrap())
 }
 
 pub(crate) async fn status(queue: &BullQueue, id: &str) -> JobStatus {

@@ -10,11 +10,11 @@ use backends::bullmq::{BullQueue, BullRetention};
 use backends::redis::Redis as Store;
 use boxed_async::boxed_async;
 use redis::aio::MultiplexedConnection;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use test_servers::{PATIENCE, Redis};
 use uuid::Uuid;
 
+use crate::contract::queue::completed;
 use crate::contract::retention::{Bench, DAY, Things, ended_before, ended_of};
 
 mod retention {
@@ -85,7 +85,7 @@ impl Things for JobThings {
         let id = self.queue.add(&JobData::new("q", user)).await.unwrap();
         // Some of them fail.
         let days = ago.as_secs() / DAY.as_secs();
-        let end = if days.is_multiple_of(2) { completed() } else { failed() };
+        let end = if days.is_multiple_of(2) { completed("1") } else { failed() };
         assert_eq!(self.end(&end, ago).await, id);
         id
     }
@@ -101,10 +101,6 @@ impl Things for JobThings {
         self.queue.read(id).await.unwrap().is_some()
             || !self.keys(&format!("bull:{QUEUE}:{id}*")).await.is_empty()
     }
-}
-
-fn completed() -> AttemptEnd {
-    AttemptEnd::Completed(RawValue::from_string("1".into()).unwrap())
 }
 
 fn failed() -> AttemptEnd {
@@ -135,7 +131,7 @@ async fn what_a_producer_asked_to_keep_is_kept_and_what_nobody_asked_for_goes() 
     ] {
         let id = jobs.queue.add(&JobData::new("q", "u1")).await.unwrap();
         jobs.ask(&id, option, &asked).await;
-        assert_eq!(jobs.end(&completed(), 30 * DAY).await, id);
+        assert_eq!(jobs.end(&completed("1"), 30 * DAY).await, id);
         if goes {
             to_go.push(id);
         }
@@ -156,14 +152,14 @@ async fn the_end_of_a_job_of_ours_removes_nothing_that_others_asked_to_keep() {
     let jobs = JobThings::open(&server).await;
     let theirs = jobs.queue.add(&JobData::new("q", "u1")).await.unwrap();
     jobs.ask(&theirs, "removeOnComplete", &json!(false)).await;
-    jobs.end(&completed(), 3650 * DAY).await;
+    jobs.end(&completed("1"), 3650 * DAY).await;
     // Ours, as this version adds it and as older versions did.
     for old in [false, true] {
         let id = jobs.queue.add(&JobData::new("q", "u1")).await.unwrap();
         if old {
             jobs.ask(&id, "removeOnComplete", &json!({ "age": 604_800, "count": 10_000 })).await;
         }
-        jobs.end(&completed(), Duration::ZERO).await;
+        jobs.end(&completed("1"), Duration::ZERO).await;
         assert!(jobs.is_kept(&theirs).await, "{old}");
     }
 }
@@ -182,7 +178,7 @@ async fn a_job_that_was_retried_meanwhile_stays() {
     let mut job = board.get_job(&id).await.unwrap().unwrap();
     job.retry("failed", None).await.unwrap();
     assert_eq!(store.remove(std::slice::from_ref(&id)).await.unwrap(), 0);
-    assert_eq!(jobs.end(&completed(), Duration::ZERO).await, id, "it is worked off");
+    assert_eq!(jobs.end(&completed("1"), Duration::ZERO).await, id, "it is worked off");
 }
 
 /// More than are removed side by side, of two users, and one that has not ended.
@@ -218,7 +214,7 @@ async fn nothing_is_left_of_a_user_who_is_forgotten() {
         if keeps {
             jobs.ask(id, "removeOnComplete", &json!(false)).await;
         }
-        jobs.end(&completed(), Duration::ZERO).await;
+        jobs.end(&completed("1"), Duration::ZERO).await;
     }
     let cancelled = jobs.queue.add(&JobData::new("a secret", &*user)).await.unwrap();
     assert_eq!(jobs.queue.cancel(&cancelled).await.unwrap(), CancelOutcome::Done);
@@ -270,7 +266,7 @@ async fn jobs_under_way_are_renewed_cancelled_and_ended_while_the_memory_of_redi
     assert_eq!(queue.cancel(&second.job_id).await, Ok(CancelOutcome::Asked));
     assert_eq!(queue.renew(&second).await, Ok(Renewal::Cancelled));
     queue.settle(&second, &AttemptEnd::Cancelled).await.unwrap();
-    let next = queue.settle_and_claim(&first, &completed(), "w").await.unwrap();
+    let next = queue.settle_and_claim(&first, &completed("1"), "w").await.unwrap();
     assert!(next.is_some(), "a worker that ends a job goes on with the next one");
 }
 

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, Claim, JobQueue, Journal as _, JournalError, QueueError, Renewal};
+use agent_core::ports::{Claim, JobQueue, Journal as _, JournalError, QueueError, Renewal};
 use agent_core::words::{Event, JobData, JobStatus};
-use serde_json::value::RawValue;
 use test_servers::PATIENCE;
 
+use crate::contract::queue::completed;
 use crate::sql::{Database, open_queue_of, open_runs_of};
 
 /// The view that tells the time to all statements, put forward or back.
@@ -41,10 +41,6 @@ macro_rules! jump {
 
 async fn claim(queue: &dyn JobQueue, patience: Duration) -> Option<Claim> {
     queue.claim("worker", patience).await.unwrap()
-}
-
-fn completed(result: &str) -> AttemptEnd {
-    AttemptEnd::Completed(RawValue::from_string(result.into()).unwrap())
 }
 
 #[tokio::test]

@@ -8,9 +8,9 @@ use agent_core::words::{Event, JobData, JobStatus, RunOutcome, RunRecord};
 use backends::sql::{SqlPool, SqlQueue, SqlRuns};
 use futures::future::join_all;
 use futures::{FutureExt as _, join};
-use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Postgres, Task, eventually, within};
 
+use crate::contract::queue::completed;
 use crate::sql::{Database, migrated, open_queue_of, open_runs_of};
 
 /// Refuses every write of the run `run_bad`.
@@ -94,7 +94,7 @@ async fn what_a_job_and_its_run_write_at_the_same_time_is_one_commit() {
         }
         let [claim, held] = &claims[..] else { unreachable!() };
         let before = Commits::of(&database).await;
-        let (job, completed) = (JobData::new("3 + 3", "u1"), completed());
+        let (job, completed) = (JobData::new("3 + 3", "u1"), completed("1"));
         let record = record(&claim.run_id);
         let (renewed, ended, stored, other, added) = join!(
             stores.queue.renew(held),
@@ -125,7 +125,7 @@ async fn ends_and_the_claims_of_the_next_jobs_are_one_commit_and_no_claim_writes
             }
         }
         let before = Commits::of(&database).await;
-        let completed = completed();
+        let completed = completed("1");
         let end = |claim| stores.queue.settle_and_claim(claim, &completed, "worker");
         let answers = join!(end(&claims[0]), end(&claims[1]), end(&claims[2]));
         let claimed = [answers.0, answers.1, answers.2].into_iter().filter_map(Result::unwrap);
@@ -152,7 +152,7 @@ async fn a_job_that_was_claimed_for_nobody_is_given_when_the_end_is_told_again()
             stores.queue.add(&JobData::new("2 + 3", "u1")).await.unwrap();
         }
         let first = stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap();
-        let completed = completed();
+        let completed = completed("1");
         let end = || stores.queue.settle_and_claim(&first, &completed, "worker");
         assert!(end().now_or_never().is_none(), "it has been handed in");
         eventually("it to be committed", async || {
@@ -191,7 +191,7 @@ async fn what_a_run_or_a_job_is_refused_does_no_harm_to_the_other() {
         let claim = stores.queue.claim("worker", PATIENCE).await.unwrap().unwrap();
         database.execute(of_run).await;
         database.execute(of_job).await;
-        let completed = completed();
+        let completed = completed("1");
         let (bad_run, job, run, bad_job, ended) = join!(
             append("run_bad"),
             add("u2"),
@@ -218,7 +218,7 @@ async fn a_lease_or_an_epoch_that_was_lost_does_no_harm_to_what_is_written_with_
         stores.runs.append("run_taken", Epoch(2), 0, &[Event::Cancelled]).await.unwrap();
         let zombie = Claim { token: "of another claim".into(), ..claim.clone() };
         let before = Commits::of(&database).await;
-        let (completed, taken) = (completed(), record("run_taken"));
+        let (completed, taken) = (completed("1"), record("run_taken"));
         let (lost, fenced, ended, stored) = join!(
             stores.queue.renew(&zombie),
             stores.runs.append_and_save(Epoch(1), 1, &[Event::Cancelled], &taken),
@@ -278,10 +278,6 @@ impl Commits {
         let seen = i64::from(matches!(database, Database::Sqlite(_)));
         assert_eq!(Self::of(database).await.0, self.0 + seen);
     }
-}
-
-fn completed() -> AttemptEnd {
-    AttemptEnd::Completed(RawValue::from_string("1".into()).unwrap())
 }
 
 fn record(run_id: &str) -> RunRecord {

@@ -16,6 +16,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use crate::contract::retention::DAY;
 use crate::contract::runs::some_record;
 use crate::sql::{Database, migrations_before, open_runs_of};
+use crate::sql_retention::ms;
 
 /// The first migration that knows partitions.
 const PARTITIONS: i64 = 15;
@@ -112,10 +113,6 @@ impl Bench {
     fn retention(&self) -> SqlRetention {
         SqlRetention::new(self.database.pool(), RetainedKind::Runs)
     }
-}
-
-fn ms(time: SystemTime) -> u64 {
-    u64::try_from(time.duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
 /// The id of a run that began then.

@@ -11,10 +11,10 @@ use agent_core::words::{CancelOutcome, Event, JobData, JobStatus, OpenKinds};
 use backends::sql::{SqlPool, SqlQueue};
 use futures::future::join_all;
 use futures::{FutureExt as _, join};
-use serde_json::value::RawValue;
 use test_servers::{PATIENCE, Postgres, Task, eventually};
 use tokio::time::Instant;
 
+use crate::contract::queue::completed;
 use crate::sql::{Database, migrated, open_queue_of, open_runs_of};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,7 +41,7 @@ async fn a_process_is_told_at_once_which_jobs_another_one_ends_on_postgres() {
             assert_eq!(queue.cancel(&id).await.unwrap(), CancelOutcome::Done);
         } else {
             let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
-            queue.settle(&claim, &completed()).await.unwrap();
+            queue.settle(&claim, &completed("1")).await.unwrap();
         }
         let changes = peer.changes(Some(&cursor)).await.unwrap().expect("it tells");
         assert_eq!(changes.jobs, ChangedJobs::These(vec![id]));
@@ -80,7 +80,7 @@ async fn add_and_claim(database: &Database) {
                     assert_eq!(claim.earlier, EarlierClaims { are_none: true, lost: 0 });
                     runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
                     assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
-                    queue.settle(&claim, &completed()).await.unwrap();
+                    queue.settle(&claim, &completed("1")).await.unwrap();
                     ids.push(claim.job_id);
                 }
                 ids
@@ -176,11 +176,15 @@ async fn a_stalled_job_or_one_that_killed_enough_is_not_passed_over_by_claims_wi
         assert_eq!([&died.job_id, &held.job_id], [&ids[0], &ids[1]]);
         database.execute("UPDATE jobs SET due_at = 0 WHERE query = 'stalled'").await;
         database.execute("UPDATE jobs SET losses = 20 WHERE query = 'poison'").await;
-        assert_eq!(queue.settle_and_claim(&held, &completed(), "worker").await, Ok(None));
+        assert_eq!(queue.settle_and_claim(&held, &completed("1"), "worker").await, Ok(None));
         assert_eq!(queue.read(&ids[1]).await.unwrap().unwrap().status, JobStatus::Completed);
         let stalled = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
         assert_eq!((&stalled.job_id, stalled.earlier.lost), (&ids[0], 1));
-        assert_eq!(queue.settle_and_claim(&stalled, &completed(), "worker").await, Ok(None), "it is poison");
+        assert_eq!(
+            queue.settle_and_claim(&stalled, &completed("1"), "worker").await,
+            Ok(None),
+            "it is poison"
+        );
         let last = queue.claim("worker", Duration::ZERO).await.unwrap().unwrap();
         assert_eq!(last.job_id, ids[3]);
         assert_eq!(queue.read(&ids[2]).await.unwrap().unwrap().status, JobStatus::Failed);
@@ -204,7 +208,7 @@ async fn an_unwanted_job_that_killed_enough_workers_is_claimed_to_be_cancelled()
         assert_eq!(held.job_id, other);
         database.execute("UPDATE jobs SET due_at = 0 WHERE query = 'unwanted'").await;
         assert_eq!(queue.reclaim("host#3", queue.now().await.unwrap()).await.unwrap(), 1);
-        let next = queue.settle_and_claim(&held, &completed(), "elsewhere#1").await.unwrap().unwrap();
+        let next = queue.settle_and_claim(&held, &completed("1"), "elsewhere#1").await.unwrap().unwrap();
         assert_eq!((&next.job_id, next.cancel_asked), (&unwanted, true));
         queue.settle(&next, &AttemptEnd::Cancelled).await.unwrap();
         assert_eq!(queue.read(&unwanted).await.unwrap().unwrap().status, JobStatus::Cancelled);
@@ -230,7 +234,7 @@ async fn the_queue_outlives_the_database() {
         queue.add(&job("lost")).await.unwrap_err(),
         queue.read(&id).await.unwrap_err(),
         queue.claim("worker", Duration::ZERO).await.unwrap_err(),
-        queue.settle(&claim, &completed()).await.unwrap_err(),
+        queue.settle(&claim, &completed("1")).await.unwrap_err(),
     ];
     for error in errors {
         assert!(matches!(&error, QueueError::Store { .. }), "{error:?}");
@@ -238,7 +242,7 @@ async fn the_queue_outlives_the_database() {
     }
     server.resume().await;
     eventually("the end of the attempt to be written", async || {
-        queue.settle(&claim, &completed()).await.ok()
+        queue.settle(&claim, &completed("1")).await.ok()
     })
     .await;
     assert_eq!(queue.read(&id).await.unwrap().unwrap().status, JobStatus::Completed);
@@ -252,17 +256,13 @@ async fn the_journal_of_a_job_survives_it() {
     queue.add(&job("2 + 3")).await.unwrap();
     let claim = queue.claim("worker", PATIENCE).await.unwrap().unwrap();
     runs.append(&claim.run_id, Epoch(1), 0, &[Event::Cancelled]).await.unwrap();
-    queue.settle(&claim, &completed()).await.unwrap();
+    queue.settle(&claim, &completed("1")).await.unwrap();
     database.execute("DELETE FROM jobs").await;
     assert_eq!(runs.read(&claim.run_id, 0).await.unwrap(), [Event::Cancelled]);
 }
 
 fn job(query: &str) -> JobData {
     JobData::new(query, "u1")
-}
-
-fn completed() -> AttemptEnd {
-    AttemptEnd::Completed(RawValue::from_string("1".into()).unwrap())
 }
 
 /// No worker is there to tell the parent.

@@ -123,7 +123,7 @@ impl Things for JobThings {
     }
 }
 
-fn ms(time: SystemTime) -> u64 {
+pub(crate) fn ms(time: SystemTime) -> u64 {
     u64::try_from(time.duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 

@@ -14,6 +14,7 @@ use super::pages::{INDEX, Page, pages};
 use super::sources::{PICTURES, TEXTS, place};
 use super::{html, links, search};
 use crate::answer;
+use crate::index::escaped;
 use crate::static_text::{HTML, StaticText};
 
 const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
@@ -143,8 +144,4 @@ fn list(shown: &Page, root: &str) -> String {
         let _ = writeln!(list, "<a href=\"{root}{place}\"{here}>{}</a>", escaped(title));
     }
     list
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -146,7 +146,7 @@ async fn assert_nothing_to_claim(bench: &Bench) {
     assert_eq!(bench.queue.claim("nobody", Duration::ZERO).await.unwrap(), None);
 }
 
-fn completed(json: &str) -> AttemptEnd {
+pub(crate) fn completed(json: &str) -> AttemptEnd {
     AttemptEnd::Completed(RawValue::from_string(json.into()).unwrap())
 }
 
