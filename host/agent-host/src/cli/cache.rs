@@ -4,9 +4,9 @@ use std::io::{self, Write as _};
 
 use agent_core::ports::ResultCache as _;
 use anyhow::{Context as _, bail};
-use backends::redis::{Redis, RedisCache};
 use clap::{Args, Subcommand};
 use host_setup::program::install_tls;
+use redis_stores::redis::{Redis, RedisCache};
 use serde_json::json;
 
 use super::Exit;

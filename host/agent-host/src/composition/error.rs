@@ -26,7 +26,7 @@ pub enum WireError {
     },
     /// The key-value store's address cannot be used.
     #[error("REDIS_URL cannot be used")]
-    Redis(#[source] backends::redis::AddressError),
+    Redis(#[source] redis_stores::redis::AddressError),
     /// The cluster's address cannot be used.
     #[error("AGENT_CLUSTER_URL")]
     Cluster(#[source] model_client::ConnectError),
