@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::{AgentResult, Message, ToolCall, ToolOutcome};
+use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::completion::words;
@@ -79,10 +79,15 @@ impl Items {
     pub(super) fn take(&mut self, result: &AgentResult) {
         let mut receipts = result.tool_calls.iter();
         let mut answered = 0;
-        for message in &result.messages {
+        let is_reply = |message: &Message| matches!(message, Message::Assistant { .. });
+        let last = result.messages.iter().rposition(is_reply);
+        for (index, message) in result.messages.iter().enumerate() {
             match message {
                 Message::Assistant { content, tool_calls } => {
                     self.replied(content, tool_calls);
+                    if last == Some(index) && result.stop_reason != StopReason::ToolCalls {
+                        self.leave_out_functions();
+                    }
                     answered = 0;
                 }
                 Message::Tool { content, .. } => {
@@ -159,6 +164,13 @@ impl Items {
         self.approved.clear();
         self.own = (0..calls.len()).filter(|index| !self.is_of_client(calls.get(*index))).collect();
         self.open = vec![None; calls.len()];
+    }
+
+    /// The run ends with the last reply and makes none of its calls: those of functions are no more for the
+    /// client to make, and are answered like the others.
+    pub(super) fn leave_out_functions(&mut self) {
+        self.held.retain(|index, _| self.own.contains(index));
+        self.own = (0..self.open.len()).collect();
     }
 
     /// Calls of the last reply wait for somebody.

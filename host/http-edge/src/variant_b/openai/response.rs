@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome, Usage};
+use agent_core::words::{AgentResult, Event, Finish, Options, StopReason, ToolOutcome, Usage};
 use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
@@ -345,8 +345,12 @@ impl WriteRun for ResponseEvents {
 
     fn event(&mut self, out: &mut String, event: &Event) {
         match event {
-            Event::ModelReplied { reply, .. } => {
+            Event::ModelReplied { reply, last_by, .. } => {
                 self.items.replied(&reply.content, &reply.tool_calls);
+                // What was cut off, or was the last that the run could have, ends it before its calls are made.
+                if reply.finish != Finish::Done || last_by.is_some() {
+                    self.items.leave_out_functions();
+                }
                 self.has_replied = true;
             }
             Event::ToolReturned { index, answer } => {
