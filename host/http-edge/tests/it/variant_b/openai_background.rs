@@ -269,6 +269,9 @@ async fn a_response_whose_failed_job_is_tried_again_ends_as_that_does() {
         let failed = if shown == "failed" { json!(error) } else { Value::Null };
         assert_eq!(now.pointer("/error/message").unwrap_or(&Value::Null), &failed);
     }
+    let last = events(&fakes.get(&format!("{}?stream=true", path(&response))).await).pop().unwrap();
+    let why = &last["response"]["error"]["message"];
+    assert_eq!((&last["type"], why), (&json!("response.failed"), &json!("twice")), "{last:#}");
     work_off(&fakes, &runs, &response).await;
     assert_eq!(read().await["status"], "completed");
     queued(&fakes, &json!({"previous_response_id": response["id"], "input": "and?"})).await;
