@@ -161,6 +161,11 @@ impl Frame {
         self.object(&[], &End::failed(&json!({ "error": { "message": why } })))
     }
 
+    /// When a kept response was completed, if it was: it may be streamed long after that.
+    fn completed_at(&self) -> Option<u64> {
+        self.kept.as_ref()?.get("completed_at")?.as_u64()
+    }
+
     /// Names the response.
     pub(super) fn response_id(&self) -> String {
         format!("resp_{}", self.id)
@@ -385,6 +390,7 @@ impl WriteRun for ResponseEvents {
         self.write_items(out);
         let used = result.usage.since(self.used_before);
         self.end = End::of(result, self.frame.is_formatted, used);
+        self.end.completed_at = self.end.completed_at.map(|now| self.frame.completed_at().unwrap_or(now));
         Some(self.response())
     }
 

@@ -162,6 +162,9 @@ async fn a_stream_goes_on_behind_any_event() {
     assert_eq!(types[..3], ["response.created", "response.queued", "response.in_progress"]);
     assert_eq!(types.last(), Some(&"response.completed"));
     assert_eq!(whole[0]["response"]["status"], "queued");
+    // When it is streamed is another time.
+    let read = fakes.get(&path(&response)).await.json();
+    assert_eq!(whole.last().unwrap()["response"]["completed_at"], read["completed_at"]);
     for (number, event) in whole.iter().enumerate() {
         assert_eq!(event["sequence_number"], json!(number));
         assert_eq!(faults(&document, "OpenAiResponseEvent", event), [""; 0], "{event:#}");
