@@ -22,7 +22,7 @@ pub(super) struct ResponsesRequest {
 }
 
 /// What a response repeats of its request.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Echo {
     pub(super) instructions: Value,
     pub(super) metadata: Value,
@@ -31,6 +31,21 @@ pub(super) struct Echo {
     pub(super) format: Value,
     pub(super) parallel_tool_calls: bool,
     pub(super) place: Place,
+}
+
+/// That of a request that says nothing, for a response whose request is not known any more.
+impl Default for Echo {
+    fn default() -> Self {
+        Self {
+            instructions: Value::Null,
+            metadata: json!({}),
+            tools: json!([]),
+            tool_choice: "auto".into(),
+            format: rules::repeated(&ReplyRules::default(), true),
+            parallel_tool_calls: true,
+            place: Place::default(),
+        }
+    }
 }
 
 /// Reads what is asked after `turns`.

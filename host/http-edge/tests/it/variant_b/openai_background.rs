@@ -228,6 +228,8 @@ async fn a_response_that_is_not_kept_any_more_is_cancelled_with_its_job() {
     assert_eq!(cancelled.status, StatusCode::OK, "{cancelled}");
     let shown = cancelled.json();
     assert_eq!((&shown["id"], &shown["status"]), (&response["id"], &json!("cancelled")));
+    let document = fakes.get("/openapi.json").await.json();
+    assert_eq!(faults(&document, "OpenAiResponse", &shown), [""; 0], "{shown:#}");
     assert_eq!(fakes.queue.job(&job_id(&response)).status, JobStatus::Cancelled);
 }
 
