@@ -352,7 +352,7 @@ impl WriteRun for ResponseEvents {
         match event {
             Event::ModelReplied { reply, last_by, .. } => {
                 self.items.replied(&reply.content, &reply.tool_calls);
-                // What was cut off, or was the last that the run could have, ends it before its calls are made.
+                // The last reply that the run could have, and one that was cut off, end it without calls.
                 if reply.finish != Finish::Done || last_by.is_some() {
                     self.items.leave_out_functions();
                 }

@@ -33,7 +33,7 @@ pub(super) struct Echo {
     pub(super) place: Place,
 }
 
-/// That of a request that says nothing, for a response whose request is not known any more.
+/// What a request without parameters has repeated: for a response whose own is not known any more.
 impl Default for Echo {
     fn default() -> Self {
         Self {
