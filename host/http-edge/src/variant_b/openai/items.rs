@@ -27,6 +27,9 @@ use super::functions::arguments_text;
 use super::models;
 use super::sent_text::{Say, SentText};
 
+/// What stands for the answer of a call that has none.
+pub(super) const UNANSWERED: &str = "The call was not answered.";
+
 /// An event without its number: type and fields.
 pub(super) type Event = (&'static str, Value);
 
@@ -254,7 +257,7 @@ impl Items {
         for (number, index) in self.own.clone().into_iter().enumerate() {
             // Calls that were not made have no event, and their answers say why.
             let answer = answers.iter().rev().nth(number).copied();
-            self.returned(index, answer.unwrap_or("The call was not answered."), false);
+            self.returned(index, answer.unwrap_or(UNANSWERED), false);
         }
         self.say_output(result);
     }
@@ -265,7 +268,7 @@ impl Items {
         self.settle();
         for index in 0..self.open.len() {
             if !self.held.contains_key(&index) {
-                self.returned(index, "The call was not answered.", false);
+                self.returned(index, UNANSWERED, false);
             }
         }
     }
