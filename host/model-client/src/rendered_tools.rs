@@ -87,9 +87,17 @@ impl RenderedTools {
             let left_out = tools.tools().len() - MOST_TOOLS;
             warn!(left_out, "a provider takes 128 tools: those that come last by name are not shown to it");
         }
+        // Tools of the service make room for the functions of a caller, who counts on them.
+        let functions = tools.tools().iter().filter(|tool| !tools.is_own(tool)).count();
+        let mut room = MOST_TOOLS.saturating_sub(functions);
         let mut each = Vec::new();
-        for tool in tools.tools().iter().take(MOST_TOOLS) {
-            let shared = base.filter(|_| tools.is_own(tool)).and_then(|base| base.get(&tool.name));
+        for tool in tools.tools() {
+            let is_own = tools.is_own(tool);
+            if is_own && room == 0 {
+                continue;
+            }
+            room -= usize::from(is_own);
+            let shared = base.filter(|_| is_own).and_then(|base| base.get(&tool.name));
             let rendered = match shared {
                 Some(shared) => Arc::clone(shared),
                 None => render(tool, protocol)?.into(),
@@ -101,7 +109,8 @@ impl RenderedTools {
         Ok(Self { digest: tools.digest().to_owned(), each, all, kept })
     }
 
-    fn get(&self, name: &str) -> Option<&Arc<RawValue>> {
+    /// The tool of that name, if it is one of those that are shown.
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<RawValue>> {
         let place = self.each.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
         self.each.get(place).map(|(_, tool)| tool)
     }
@@ -214,6 +223,17 @@ mod tests {
         assert_eq!(tools.each.len(), 128);
         let none = RenderedToolsCache::default().get(&Catalog::default(), openai()).unwrap();
         assert!(none.list(|_| true, false).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_function_of_a_caller_is_shown_however_many_tools_the_service_has() {
+        let own = Arc::new(catalog("own", 130));
+        let function = Arc::new(ToolSpec { name: "z".into(), ..ToolSpec::default() });
+        let tools = own.tools().iter().cloned().chain([function]).collect();
+        let derived = Catalog::derived(&own, tools, "derived".into());
+        let tools = RenderedToolsCache::default().get(&derived, openai()).unwrap();
+        assert!(tools.each.len() == 128 && tools.get("z").is_some() && tools.get("t126").is_some());
+        assert!(tools.get("t127").is_none());
     }
 
     #[test]
