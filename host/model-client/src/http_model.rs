@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
+use agent_core::ports::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
 use agent_core::words::{Finish, ModelReply};
 use boxed_async::boxed_async;
@@ -168,9 +168,16 @@ impl HttpModel {
         told: Option<&ToldDeltas<'_>>,
     ) -> Result<HttpResponse, ModelError> {
         let unwritable = |error: serde_json::Error| self.faults.refused(&error.to_string());
-        let tools = self.tools.get(call.request.tools, self.protocol).map_err(unwritable)?;
-        let tools = tools.list(|name| call.offers(name), call.profile.prompt_cache).map_err(unwritable)?;
+        let rendered = self.tools.get(call.request.tools, self.protocol).map_err(unwritable)?;
+        let tools = rendered.list(|name| call.offers(name), call.profile.prompt_cache).map_err(unwritable)?;
         let mut request = call.request;
+        if let ToolChoice::Tool(name) = request.tool_choice
+            && (rendered.get(name).is_none() || !call.offers(name))
+        {
+            // Providers refuse a choice of what they are not shown, which would end the search for the tool
+            // that they refuse, and each later call without it.
+            request.tool_choice = ToolChoice::Auto;
+        }
         if call.is_probe() {
             request.max_tokens = request.max_tokens.min(PROBE_TOKENS);
         }
