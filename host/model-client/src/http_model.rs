@@ -114,7 +114,7 @@ impl HttpModel {
     ) -> Result<ModelReply, ModelError> {
         let deadline = self.deadline(Instant::from_std(request.deadline));
         let mut call = Negotiation::new(request, &self.profiles);
-        let mut told = told;
+        let mut told = told.filter(|_| call.profile.stream);
         loop {
             let response = self.exchange(&call, deadline, told).await?;
             if response.status.is_success() {
@@ -138,7 +138,7 @@ impl HttpModel {
                 }
                 continue;
             }
-            if told.is_some() && refusal.is_some_and(|refusal| refusal.message.contains("stream")) {
+            if told.is_some() && refusal.is_some_and(|refusal| call.refused_stream(refusal)) {
                 told = None;
                 continue;
             }
