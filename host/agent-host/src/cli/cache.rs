@@ -1,7 +1,7 @@
 //! `agent-host cache invalidate`: forgets kept results, as `DELETE /api/agent/cache` does.
 
 use agent_core::ports::ResultCache as _;
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use backends::redis::{Redis, RedisCache};
 use clap::{Args, Subcommand};
 use host_setup::output::{json_line, print};
@@ -40,7 +40,7 @@ pub(crate) async fn run(arguments: Arguments, json: bool) -> anyhow::Result<Exit
         ),
     };
     install_tls();
-    let cache = RedisCache::new(Redis::open(url.expose()).context("REDIS_URL cannot be used")?);
+    let cache = RedisCache::new(Redis::open(url.expose())?);
     let deleted = cache.delete_matching(&pattern).await?;
     print(&match json {
         true => json_line(&json!({ "deleted": deleted })),
