@@ -156,7 +156,7 @@ async fn a_compiler_that_cannot_be_started_is_tried_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cache_that_is_full_is_done_without() {
-    // Of a file on disk it says what the compiler says that cannot write its output.
+    // A compiler that writes into memory only: of a file on disk it says that there is no room.
     let compiler = env!("CARGO_BIN_EXE_tool-compiler");
     let full = "case $(readlink /proc/$$/fd/1) in /memfd:*) exec COMPILER \"$0\" \"$@\";; esac; exit 75";
     let full = full.replace("COMPILER", compiler);

@@ -30,7 +30,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
         // Asking would make it.
         probes.retain(|probe| probe.name() != "database");
         database = None;
-        // Its folder was looked at when the address was read.
+        // The folder was looked at when the address was read.
         let text = format!("{} will be made at the first start", file.display());
         findings.push(Finding::ok("database", text));
     }

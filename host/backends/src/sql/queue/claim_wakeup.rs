@@ -28,7 +28,7 @@ struct State {
     next: Instant,
     /// How often there was a reason to look at once.
     wakes: u64,
-    /// The last look that ended did not come to its end.
+    /// Whether the last look broke off.
     has_failed: bool,
 }
 
@@ -67,7 +67,7 @@ impl ClaimWakeup {
         self.state.lock().next
     }
 
-    /// Whether the last look that ended failed. Who waits while another one looks knows no more.
+    /// Whether the last look broke off. Who waits while another worker looks knows no more.
     pub(super) fn has_failed(&self) -> bool {
         self.state.lock().has_failed
     }
