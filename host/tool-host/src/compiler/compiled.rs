@@ -2,8 +2,9 @@
 //!
 //! Compiled code is run as it is found, so a process that can write it can do whatever the host can. The
 //! folder must therefore be writable by this user alone; a file in it ends with the digest of the code before
-//! it, and one that is torn or damaged is compiled anew. Without a folder, or where it takes no more, the code
-//! goes through an anonymous file in memory. This is the one place of the project where `unsafe` is needed.
+//! it, and one that is torn or damaged is compiled anew. Without a folder, or where that takes no more, the
+//! code goes through an anonymous file in memory. This is the one place of the project where `unsafe` is
+//! needed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
