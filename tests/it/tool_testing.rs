@@ -271,6 +271,15 @@ async fn what_cannot_be_tested_says_what_to_do() {
     );
     let ended = Service::author(&["check", "nothing-here"]).run().await;
     assert!(ended.code == Some(1) && ended.stderr.contains("no component of that name in"), "{ended:?}");
+    for name in [".calculator.wasm", "my calculator.wasm", ".wasm"] {
+        let file = empty.path().join(name);
+        fs::write(&file, Component::shipped("calculator").bytes).unwrap();
+        for command in ["inspect", "check", "test"] {
+            let ended = Service::author(&[command, file.to_str().unwrap()]).run().await;
+            assert!(ended.code == Some(1) && ended.stdout.is_empty(), "{ended:?}");
+            assert!(ended.stderr.contains("under its name: rename it"), "{ended:?}");
+        }
+    }
 }
 
 #[tokio::test]
