@@ -49,8 +49,8 @@ impl ComponentFile {
         // The host that looks at it would pass over a hidden file, and all would seem to be well.
         if !is_component_name(&name) || name.starts_with('.') {
             bail!(
-                "no host serves {} under its name: rename it, to 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-' (the first \
-                 one not '.'), then .wasm",
+                "no host serves {} under its name: rename it, to 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-' \
+                 (not '.' first), then .wasm",
                 path.display()
             );
         }
