@@ -149,6 +149,21 @@ async fn a_request_that_no_line_answers_fails_the_case_by_name() {
 }
 
 #[tokio::test]
+async fn a_case_that_cannot_be_made_fails_by_itself_and_by_its_name() {
+    let cases = SEARCH.replace("\"search-key\"", "\"search key\"").replace("connection-refused", "refusd");
+    let project = Project::new(&granted("web-search"), &cases);
+    let (code, report) = project.json(&["test", "--no-abuse"]).await;
+    assert_eq!(code, Some(1), "{report:#}");
+    let problem = |case: usize| report["cases"][case]["problems"][0].as_str().unwrap();
+    assert!(
+        problem(0).contains("the policy that is made of the case") && problem(0).contains("\"search key\""),
+        "{report:#}"
+    );
+    assert_eq!(report["cases"][1]["problems"], json!([]));
+    assert!(problem(2).contains("no request fails with \"refusd\""), "{report:#}");
+}
+
+#[tokio::test]
 async fn a_tool_that_does_not_bear_abuse_is_shown_with_the_smallest_arguments_and_a_command() {
     let project = Project::new(&Component::misbehaving("misbehaving"), "");
     // So that what hangs does not hold the test up.
