@@ -220,6 +220,23 @@ async fn a_component_is_checked_against_what_it_declares() {
 }
 
 #[tokio::test]
+async fn a_tool_whose_calls_somebody_has_to_approve_is_checked_and_tested_under_its_policy() {
+    let component = Component::shipped("calculator");
+    let project = Project::new(&component, CALCULATOR);
+    let (folder, digest) = (Path::new(project.path()), component.digest());
+    let (file, policy) = (folder.join(component.file()), folder.join("policy.toml"));
+    let lines =
+        format!("[[component]]\nname = \"calculator\"\ndigest = \"{digest}\"\napprove = \"always\"\n");
+    fs::write(&policy, lines).unwrap();
+    let policy = ["--policy", policy.to_str().unwrap()];
+    let checked = Service::author(&[&["check", file.to_str().unwrap()], &policy[..]].concat()).run().await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.starts_with("calculator (25 calls were made)"), "{checked:?}");
+    let tested = project.run(&[&["test", "--no-abuse"], &policy[..]].concat()).await;
+    assert_eq!(tested.code, Some(0), "{tested:?}");
+}
+
+#[tokio::test]
 async fn a_tool_that_nothing_can_call_is_a_fault_of_its_schema_and_no_test_that_passed() {
     let component = Component::misbehaving("describe-uncallable");
     let project = Project::new(&component, "");
