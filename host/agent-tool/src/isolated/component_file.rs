@@ -46,7 +46,7 @@ impl ComponentFile {
         }
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name = file.strip_suffix(".wasm").unwrap_or(&file).to_owned();
-        // The host that looks at it would pass over a hidden file, and all would seem to be well.
+        // Hosts pass over hidden files: without a refusal here, nothing would be found wrong with one.
         if !is_component_name(&name) || name.starts_with('.') {
             bail!(
                 "no host serves {} under its name: rename it, to 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-' \

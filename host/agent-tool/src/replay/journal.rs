@@ -19,9 +19,9 @@ pub(super) struct RecordedRun {
 pub(super) struct RecordedCall {
     /// The id of `OpenCall`, by which HTTP is recorded: run, number of the reply from 1, place in it.
     pub(super) call_id: String,
-    /// As it was made: somebody who approved it may have edited its arguments.
+    /// The call as it was made: somebody who approved it may have edited its arguments.
     pub(super) call: ToolCall,
-    /// As the model asked for it.
+    /// The call as the model asked for it.
     pub(super) asked: ToolCall,
     /// Whether a wait was the call, and what was decided is its answer: no tool ran.
     pub(super) is_wait: bool,
@@ -32,7 +32,7 @@ pub(super) struct RecordedCall {
 pub(super) fn calls(events: &[Event]) -> Option<RecordedRun> {
     let Some(Event::Started { task, .. }) = events.first() else { return None };
     let (mut replies, mut answered) = (0_u32, BTreeMap::new());
-    // What calls of the last reply waited for, by the place of the call.
+    // Waits of calls of the last reply, by the place of the call in it.
     let mut open = BTreeMap::<usize, OpenWait>::new();
     let mut asked: &[ToolCall] = task.options.call.as_slice();
     for event in events {

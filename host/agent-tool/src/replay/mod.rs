@@ -131,7 +131,7 @@ impl Replayer<'_> {
         // service.
         let deadline = Instant::now() + self.timeout * 2;
         let tools = self.host.everything();
-        // Nobody is asked again: whatever it does reaches nothing.
+        // Nobody is asked again to approve a call: whatever the call does reaches nothing.
         let terms = tools.approval(&then.asked, &run.principal);
         let approved = terms.map(|terms| terms.approve(&then.asked));
         let now = tools.call(ToolRequest {
