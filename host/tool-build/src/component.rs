@@ -220,24 +220,27 @@ fn refuse_devices(target: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use super::{Need, Placed, check_imports, place, place_signed};
 
     #[test]
     fn a_device_or_a_folder_is_not_replaced_by_a_component() {
         let home = tempfile::tempdir().unwrap();
-        let (folder, link) = (home.path().join("folder.wasm"), home.path().join("link.wasm"));
+        let [folder, socket, link] = ["folder", "socket", "link"].map(|name| home.path().join(name));
         fs::create_dir(&folder).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
-        for target in [folder.as_path(), &link, Path::new("/dev/zero")] {
+        let _listener = UnixListener::bind(&socket).unwrap();
+        symlink(&socket, &link).unwrap();
+        for target in [&folder, &socket, &link] {
             let said =
                 [place(b"a component", target), place_signed(b"a component", b"its signature", target)];
             for said in said.map(|placed| placed.unwrap_err().to_string()) {
                 assert!(said.contains("no file") && said.contains("\n  mend   name another file"), "{said}");
             }
         }
-        assert_eq!(fs::read_link(&link).unwrap(), Path::new("/dev/zero"));
+        assert_eq!(fs::read_link(&link).unwrap(), socket);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3, "nor is a signature written");
         let target = home.path().join("made/adder.wasm");
         assert_eq!(place(b"a component", &target), Ok(Placed::New));
         assert_eq!(place(b"a component", &target), Ok(Placed::Same));
