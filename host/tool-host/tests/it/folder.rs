@@ -82,10 +82,10 @@ const LIES: [(&str, &str); 7] = [
     ("describe-bad-name", "its name must be a letter"),
     ("describe-bad-schema", "is not a JSON Schema"),
     ("describe-duplicates", "two tools of that name"),
-    ("describe-floods", "its describe function failed"),
+    ("describe-floods", "fails in its describe function"),
     ("describe-loops", "did not return within 2000 ms"),
     ("describe-nothing", "it describes no tool"),
-    ("describe-traps", "its describe function failed"),
+    ("describe-traps", "fails in its describe function"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
