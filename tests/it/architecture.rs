@@ -14,8 +14,8 @@ use acceptance::repository;
 use serde_json::Value;
 
 /// The crates between agent-core and the two programs.
-const MIDDLES: [&str; 6] =
-    ["backends", "http-edge", "model-client", "tool-host", "tool-kit", "tool-registry"];
+const MIDDLES: [&str; 7] =
+    ["backends", "http-edge", "model-client", "redis-stores", "tool-host", "tool-kit", "tool-registry"];
 
 /// The crate above agent-core: the life of a run. Of the middles only the edge knows it.
 const SERVICE: &str = "run-service";
@@ -124,7 +124,7 @@ fn each_program_is_made_of_what_it_needs() {
     let with = |more: &[&'static str]| shared.iter().chain(more).copied().collect::<BTreeSet<_>>();
     for (program, expected) in [
         ("host-setup", shared.clone()),
-        ("agent-host", with(&["host-setup", "http-edge", "model-client", SERVICE, OUTBOUND])),
+        ("agent-host", with(&["host-setup", "http-edge", "model-client", "redis-stores", SERVICE, OUTBOUND])),
         (
             "agent-tool",
             &with(&["host-setup", "tool-build", "tool-kit", "tool-policy"]) - &BTreeSet::from(["backends"]),
@@ -175,9 +175,15 @@ fn only_the_tool_host_names_wasmtime() {
 }
 
 #[test]
-fn only_backends_names_a_store() {
-    const STORES: [&str; 5] = ["bullmq-official", "mongodb", "moka", "redis", "sqlx"];
-    assert_eq!(Workspace::read().dependents(|name| STORES.contains(&name)), BTreeSet::from(["backends"]));
+fn only_the_stores_name_a_database() {
+    let workspace = Workspace::read();
+    for (drivers, known_by) in [
+        (["mongodb", "moka", "sqlx"].as_slice(), "backends"),
+        (&["bullmq-official", "redis"], "redis-stores"),
+    ] {
+        let dependents = workspace.dependents(|name| drivers.contains(&name));
+        assert_eq!(dependents, BTreeSet::from([known_by]));
+    }
 }
 
 #[test]

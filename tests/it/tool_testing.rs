@@ -149,6 +149,21 @@ async fn a_request_that_no_line_answers_fails_the_case_by_name() {
 }
 
 #[tokio::test]
+async fn a_case_that_cannot_be_made_fails_by_itself_and_by_its_name() {
+    let cases = SEARCH.replace("\"search-key\"", "\"search key\"").replace("connection-refused", "refusd");
+    let project = Project::new(&granted("web-search"), &cases);
+    let (code, report) = project.json(&["test", "--no-abuse"]).await;
+    assert_eq!(code, Some(1), "{report:#}");
+    let problem = |case: usize| report["cases"][case]["problems"][0].as_str().unwrap();
+    assert!(
+        problem(0).contains("the policy that is made of the case") && problem(0).contains("\"search key\""),
+        "{report:#}"
+    );
+    assert_eq!(report["cases"][1]["problems"], json!([]));
+    assert!(problem(2).contains("no request fails with \"refusd\""), "{report:#}");
+}
+
+#[tokio::test]
 async fn a_tool_that_does_not_bear_abuse_is_shown_with_the_smallest_arguments_and_a_command() {
     let project = Project::new(&Component::misbehaving("misbehaving"), "");
     // So that what hangs does not hold the test up.
@@ -202,6 +217,23 @@ async fn a_component_is_checked_against_what_it_declares() {
     let ended = Service::author(&["check", file.to_str().unwrap()]).run().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("0 faults"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_tool_whose_calls_somebody_has_to_approve_is_checked_and_tested_under_its_policy() {
+    let component = Component::shipped("calculator");
+    let project = Project::new(&component, CALCULATOR);
+    let (folder, digest) = (Path::new(project.path()), component.digest());
+    let (file, policy) = (folder.join(component.file()), folder.join("policy.toml"));
+    let lines =
+        format!("[[component]]\nname = \"calculator\"\ndigest = \"{digest}\"\napprove = \"always\"\n");
+    fs::write(&policy, lines).unwrap();
+    let policy = ["--policy", policy.to_str().unwrap()];
+    let checked = Service::author(&[&["check", file.to_str().unwrap()], &policy[..]].concat()).run().await;
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stdout.starts_with("calculator (25 calls were made)"), "{checked:?}");
+    let tested = project.run(&[&["test", "--no-abuse"], &policy[..]].concat()).await;
+    assert_eq!(tested.code, Some(0), "{tested:?}");
 }
 
 #[tokio::test]
@@ -271,6 +303,15 @@ async fn what_cannot_be_tested_says_what_to_do() {
     );
     let ended = Service::author(&["check", "nothing-here"]).run().await;
     assert!(ended.code == Some(1) && ended.stderr.contains("no component of that name in"), "{ended:?}");
+    for name in [".calculator.wasm", "my calculator.wasm", ".wasm"] {
+        let file = empty.path().join(name);
+        fs::write(&file, Component::shipped("calculator").bytes).unwrap();
+        for command in ["inspect", "check", "test"] {
+            let ended = Service::author(&[command, file.to_str().unwrap()]).run().await;
+            assert!(ended.code == Some(1) && ended.stdout.is_empty(), "{ended:?}");
+            assert!(ended.stderr.contains("under its name: rename it"), "{ended:?}");
+        }
+    }
 }
 
 #[tokio::test]

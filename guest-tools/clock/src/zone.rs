@@ -8,11 +8,20 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 const SUGGESTIONS: usize = 3;
 /// How alike a name must be to be suggested, from 0 for nothing in common to 1 for the same.
 const LIKENESS: f64 = 0.75;
+/// More bytes than any zone's name has, or any offset.
+const LONGEST_NAME: usize = 64;
 
 /// The zone of an IANA name, such as `Europe/Berlin`, or of an offset, such as `+02:00`.
 pub(crate) fn find(name: &str) -> Result<TimeZone, Failure> {
     let zones = TimeZoneDatabase::bundled();
     let written = name.trim().replace(' ', "_");
+    // Comparing a long text with every zone's name would take longer than a call has.
+    if written.len() > LONGEST_NAME {
+        return Err(Failure::invalid_arguments(format!(
+            "no time zone has a name of {} bytes: use an IANA name such as Europe/Berlin, or an offset such as +02:00",
+            written.len()
+        )));
+    }
     if let Ok(zone) = zones.get(&written) {
         return Ok(zone);
     }
@@ -94,6 +103,14 @@ mod tests {
         ] {
             let failure = find(written).unwrap_err();
             assert!(failure.message.contains(hint), "{written}: {}", failure.message);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_for_a_zone_is_neither_compared_nor_repeated() {
+        for begin in ["Europe/", "+", ""] {
+            let message = find(&(begin.to_owned() + &"x".repeat(256 << 10))).unwrap_err().message;
+            assert!(message.contains("use an IANA name") && message.len() < 200, "{message}");
         }
     }
 }

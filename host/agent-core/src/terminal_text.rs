@@ -22,6 +22,23 @@ pub fn shown(text: &str, most: usize) -> String {
     shown
 }
 
+/// JSON as serializers write it, on one line, with what could steer a terminal or cannot be seen as escapes
+/// of JSON: a copy of it is the same value.
+pub fn shown_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for char in json.chars() {
+        if char.is_control() || is_invisible(char) {
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
+}
+
 /// Marks of direction, joiners, tags and the like.
 pub fn is_invisible(char: char) -> bool {
     matches!(
@@ -36,4 +53,18 @@ pub fn is_invisible(char: char) -> bool {
             | '\u{fff0}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e0fff}'
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_steers_no_terminal_and_keeps_its_value() {
+        // Serializers escape only what is below U+0020.
+        let value = serde_json::json!({"a\u{9b}31m": "x\u{202e}y\u{e0041}\u{7f}\u{1b} é 🦀"});
+        let json = shown_json(&value.to_string());
+        assert_eq!(json, r#"{"a\u009b31m":"x\u202ey\udb40\udc41\u007f\u001b é 🦀"}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
+    }
 }

@@ -40,7 +40,7 @@ use text_lines::TextLines;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
-const OURS: [&str; 15] = [
+const OURS: [&str; 16] = [
     "agent_core",
     "agent_host",
     "backends",
@@ -49,6 +49,7 @@ const OURS: [&str; 15] = [
     "json_schema",
     "model_client",
     "outbound",
+    "redis_stores",
     "run_service",
     "tool_egress",
     "tool_host",

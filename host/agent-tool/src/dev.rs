@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use host_setup::output::{json_line, print};
-use host_setup::program::Exit;
+use host_setup::program::{self, Exit};
 use host_setup::settings::{ProcessEnv, Tools};
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -66,6 +66,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
     loop {
         match swap.build_and_place(&project.folder, begun) {
             Ok(text) => print(&text)?,
+            Err(error) if json => program::complain("agent-tool", json, &format_args!("{error:#}")),
             Err(error) => {
                 Terminal.step(&format!("{error:#}"));
                 Terminal.step("the tools folder was left as it is; watching for the next change");

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use agent_core::terminal_text::shown_json;
 use agent_core::words::prompt_tokens;
 use clap::Args;
 use host_setup::output::{describe_tool, plain, print};
@@ -88,7 +89,7 @@ impl Looked {
             text.push('\n');
             text.push_str(&describe_tool(tool));
             if let Some(schema) = &tool.output_schema {
-                let _ = writeln!(text, "  answers    {schema}");
+                let _ = writeln!(text, "  answers    {}", shown_json(&schema.to_string()));
             }
             let _ = writeln!(text, "  prompt     {} tokens in every call of the model", tokens(tool));
             for oddity in &tool.oddities {

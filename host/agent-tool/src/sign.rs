@@ -87,8 +87,12 @@ fn write(key: &SigningKey, folder: &Path, name: &str, component: &[u8]) -> anyho
 
 /// The key in a file.
 pub(crate) fn read(file: &Path) -> anyhow::Result<SigningKey> {
-    let pem = fs::read_to_string(file)
-        .with_context(|| format!("reading the key {}: `agent-tool key FILE` makes one", file.display()))?;
+    let pem = fs::read_to_string(file).with_context(|| {
+        // `agent-tool key` makes none where something is.
+        let is_there = file.symlink_metadata().is_ok();
+        let mend = if is_there { "" } else { ": `agent-tool key FILE` makes one" };
+        format!("reading the key {}{mend}", file.display())
+    })?;
     if pem.trim().is_empty() {
         bail!("the key {} is empty: remove it, and `agent-tool key FILE` makes one", file.display());
     }
@@ -123,6 +127,9 @@ mod tests {
         fs::write(&file, "").unwrap();
         let empty = read_or_make(&file).map(|_| ()).unwrap_err().to_string();
         assert!(empty.contains("is empty: remove it"), "{empty}");
+        let said = |file: &Path| read(file).map(|_| ()).unwrap_err().to_string();
+        assert!(said(&folder.path().join("none.pem")).ends_with("`agent-tool key FILE` makes one"));
+        assert!(said(folder.path()).ends_with(&folder.path().display().to_string()));
     }
 
     #[test]

@@ -1,27 +1,27 @@
-//! Stores behind agent-core's ports. One file per backend; only this crate names a store.
+//! Stores behind agent-core's ports: in memory, SQLite, PostgreSQL and MongoDB. Those in Redis are a crate of
+//! their own, `redis-stores`; only these two name a store.
 //!
 //! | port | embedded | real |
 //! |---|---|---|
 //! | `Journal`, `RunStore` | SQLite: [`sql::SqlRuns`]; [`memory::MemoryJournal`] | PostgreSQL: [`sql::SqlRuns`]; MongoDB: [`mongo::MongoStore`] |
-//! | `JobQueue` | SQLite: [`sql::SqlQueue`] | PostgreSQL: [`sql::SqlQueue`]; Redis: [`bullmq::BullQueue`] |
+//! | `JobQueue` | SQLite: [`sql::SqlQueue`] | PostgreSQL: [`sql::SqlQueue`]; Redis: `redis_stores::bullmq::BullQueue` |
 //! | `ConversationStore` | SQLite: [`sql::SqlConversations`] | PostgreSQL: [`sql::SqlConversations`]; MongoDB: [`mongo::MongoStore`] |
-//! | `ResultCache` | [`memory::MemoryCache`] | [`redis::RedisCache`] |
-//! | `RateWindows` | [`memory::MemoryWindows`] | [`redis::RedisWindows`] |
-//! | `KeyValueStore` | SQLite: [`sql::SqlKeyValues`] | PostgreSQL: [`sql::SqlKeyValues`]; [`redis::RedisKeyValues`] |
-//! | `IdempotencyStore` | SQLite: [`sql::SqlIdempotency`]; [`memory::MemoryIdempotency`] | PostgreSQL: [`sql::SqlIdempotency`]; [`redis::RedisIdempotency`] |
+//! | `ResultCache` | [`memory::MemoryCache`] | `redis_stores::redis::RedisCache` |
+//! | `RateWindows` | [`memory::MemoryWindows`] | `redis_stores::redis::RedisWindows` |
+//! | `KeyValueStore` | SQLite: [`sql::SqlKeyValues`] | PostgreSQL: [`sql::SqlKeyValues`]; `redis_stores::redis::RedisKeyValues` |
+//! | `IdempotencyStore` | SQLite: [`sql::SqlIdempotency`]; [`memory::MemoryIdempotency`] | PostgreSQL: [`sql::SqlIdempotency`]; `redis_stores::redis::RedisIdempotency` |
 //! | `ToolVersions` | SQLite: [`sql::SqlToolVersions`] | PostgreSQL: [`sql::SqlToolVersions`] |
 //! | `HttpRecordings` | SQLite: [`sql::SqlHttpRecordings`] | PostgreSQL: [`sql::SqlHttpRecordings`] |
-//! | `Retention` | SQLite: [`sql::SqlRetention`] | PostgreSQL: [`sql::SqlRetention`]; MongoDB: [`mongo::MongoStore`]; Redis: [`bullmq::BullRetention`] |
-//! | `Leases` | SQLite: [`sql::SqlLeases`] | PostgreSQL: [`sql::SqlLeases`]; MongoDB: [`mongo::MongoStore`]; Redis: [`bullmq::BullRetention`] |
+//! | `Retention` | SQLite: [`sql::SqlRetention`] | PostgreSQL: [`sql::SqlRetention`]; MongoDB: [`mongo::MongoStore`]; Redis: `redis_stores::bullmq::BullRetention` |
+//! | `Leases` | SQLite: [`sql::SqlLeases`] | PostgreSQL: [`sql::SqlLeases`]; MongoDB: [`mongo::MongoStore`]; Redis: `redis_stores::bullmq::BullRetention` |
 //! | `WebhookOutbox` | SQLite: [`sql::SqlWebhooks`] | PostgreSQL: [`sql::SqlWebhooks`] |
 //! | `Probe` "database" | SQLite: [`sql::SqlProbe`] | PostgreSQL: [`sql::SqlProbe`] |
-//! | `Probe` "redis" | – | [`redis::RedisProbe`] |
+//! | `Probe` "redis" | – | `redis_stores::redis::RedisProbe` |
 //!
 //! What does not belong here: what is stored and why. That is the core's.
 
 use futures::future::BoxFuture;
 
-pub mod bullmq;
 mod group_commit;
 pub mod memory;
 #[cfg(feature = "mongodb")]
@@ -29,11 +29,7 @@ pub mod mongo;
 #[cfg(not(feature = "mongodb"))]
 #[path = "mongo/not_built_in.rs"]
 pub mod mongo;
-pub mod redis;
 pub mod sql;
-
-#[cfg(feature = "testing")]
-pub use bullmq::testing;
 
 /// What writes for a store. Nothing is written unless it runs. It can be run again after it broke off, and
 /// goes on with what waits; two of them at once take turns.

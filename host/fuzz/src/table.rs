@@ -105,7 +105,7 @@ pub const TARGETS: [Target; 31] = [
         crates::provider_error,
     ),
     target("text_calls", &["model-client/src/protocol/text_tool_calls.rs"], MANY, crates::text_calls),
-    target("job_hash", &["backends/src/bullmq/"], SOME, crates::job_hash),
+    target("job_hash", &["redis-stores/src/bullmq/"], SOME, crates::job_hash),
     target("manifest", &["tool-registry/src/manifest.rs"], MANY, crates::manifest),
     target(
         "registry_answers",

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use agent_core::terminal_text::{shown, shown_json};
 use anyhow::Context as _;
 use clap::Command;
 use clap_complete::Shell;
@@ -26,8 +27,7 @@ pub fn json_line(value: &serde_json::Value) -> String {
 /// A text that a component or a model wrote, without what could play with the terminal of whoever looks at
 /// it.
 pub fn plain(text: &str) -> String {
-    let lines: Vec<_> =
-        text.split('\n').map(|line| agent_core::terminal_text::shown(line, MOST_SHOWN)).collect();
+    let lines: Vec<_> = text.split('\n').map(|line| shown(line, MOST_SHOWN)).collect();
     lines.join("\n")
 }
 
@@ -39,7 +39,10 @@ pub fn describe_tool(tool: &ToolListing) -> String {
     let description = plain(tool.description.trim()).replace('\n', "\n             ");
     format!(
         "{}\n  component  {}@{}\n{hints}  what       {description}\n  arguments  {}\n",
-        tool.tool, tool.component, tool.digest, tool.input_schema
+        tool.tool,
+        tool.component,
+        tool.digest,
+        shown_json(&tool.input_schema.to_string())
     )
 }
 

@@ -9,6 +9,8 @@
 //! The views are lenient: a keyword of another form than it should have says nothing. Only `validation`
 //! refuses it.
 
+use std::collections::HashSet;
+
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Number, Value, json};
 
@@ -16,6 +18,9 @@ use crate::number::Exact;
 
 /// References to references, and combinations within combinations, are followed so far.
 const MOST_STEPS: u32 = 8;
+
+/// So many names in a schema count as one more schema that is read.
+const NAMES_OF_A_PART: usize = 64;
 
 /// Keywords that only mean something for values of one type.
 const TELLING: [(&str, &[&str]); 4] = [
@@ -62,8 +67,8 @@ impl<'a> Document<'a> {
     }
 
     /// A part's keywords with its references followed and its `allOf` taken together. Each schema that is
-    /// read for that is taken off `left`, and nothing is added when none is left. What is no object of
-    /// keywords says nothing.
+    /// read for that is taken off `left`, a long one several times, and nothing is added when none is left.
+    /// What is no object of keywords says nothing.
     pub fn combined(self, part: &Value, left: &mut usize) -> Map<String, Value> {
         let mut all = Map::new();
         self.combine(&mut all, part, left, MOST_STEPS);
@@ -73,7 +78,9 @@ impl<'a> Document<'a> {
     /// Adds the keywords of one more schema that holds at the same time. Of two that differ the first stays:
     /// all of them hold, so whichever stays allows no less.
     fn combine(self, all: &mut Map<String, Value>, part: &Value, left: &mut usize, steps: u32) {
-        *left = left.saturating_sub(1);
+        let keywords = Keywords::of(part);
+        let names = keywords.list("required").len() + keywords.members("properties").map_or(0, Map::len);
+        *left = left.saturating_sub(1 + names / NAMES_OF_A_PART);
         let Value::Object(map) = part else { return };
         if *left == 0 || steps == 0 {
             return;
@@ -88,7 +95,6 @@ impl<'a> Document<'a> {
                 }
             }
         }
-        let keywords = Keywords::from(map);
         let target = keywords.text("$ref").and_then(|reference| self.target(reference));
         for part in target.into_iter().chain(keywords.list("allOf")) {
             self.combine(all, part, left, steps - 1);
@@ -110,7 +116,10 @@ pub fn add_properties(all: &mut Map<String, Value>, value: &Value) {
 pub fn add_required(all: &mut Map<String, Value>, value: &Value) {
     let Value::Array(more) = value else { return };
     if let Value::Array(known) = all.entry("required").or_insert_with(|| json!([])) {
-        let new: Vec<_> = more.iter().filter(|name| !known.contains(*name)).cloned().collect();
+        let new: Vec<_> = {
+            let names: HashSet<&Value> = known.iter().collect();
+            more.iter().filter(|name| !names.contains(name)).cloned().collect()
+        };
         known.extend(new);
     }
 }
@@ -253,6 +262,11 @@ mod tests {
         let all = Document(&root).combined(&root, &mut 10);
         let expected = json!({"minimum": 1, "maximum": 3, "properties": {"p": {"const": 0}, "q": {"const": 1}}, "required": ["p", "q"]});
         assert_eq!(Value::Object(all), expected);
+        let names: Vec<_> = (0..640).map(|n| n.to_string()).collect();
+        let long = json!({"required": names});
+        let mut left = 100;
+        let all = Document(&long).combined(&json!({"allOf": [{"$ref": "#"}, {}]}), &mut left);
+        assert_eq!((Value::Object(all), left), (long, 100 - 3 - 11));
         let endless = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
         let mut left = 20;
         assert_eq!(Document(&endless).combined(&endless, &mut left), Map::new());

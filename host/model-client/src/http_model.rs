@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
+use agent_core::ports::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 use agent_core::secret::Secret;
 use agent_core::words::{Finish, ModelReply};
 use boxed_async::boxed_async;
@@ -114,7 +114,7 @@ impl HttpModel {
     ) -> Result<ModelReply, ModelError> {
         let deadline = self.deadline(Instant::from_std(request.deadline));
         let mut call = Negotiation::new(request, &self.profiles);
-        let mut told = told;
+        let mut told = told.filter(|_| call.profile.stream);
         loop {
             let response = self.exchange(&call, deadline, told).await?;
             if response.status.is_success() {
@@ -138,7 +138,7 @@ impl HttpModel {
                 }
                 continue;
             }
-            if told.is_some() && refusal.is_some_and(|refusal| refusal.message.contains("stream")) {
+            if told.is_some() && refusal.is_some_and(|refusal| call.refused_stream(refusal)) {
                 told = None;
                 continue;
             }
@@ -168,9 +168,16 @@ impl HttpModel {
         told: Option<&ToldDeltas<'_>>,
     ) -> Result<HttpResponse, ModelError> {
         let unwritable = |error: serde_json::Error| self.faults.refused(&error.to_string());
-        let tools = self.tools.get(call.request.tools, self.protocol).map_err(unwritable)?;
-        let tools = tools.list(|name| call.offers(name), call.profile.prompt_cache).map_err(unwritable)?;
+        let rendered = self.tools.get(call.request.tools, self.protocol).map_err(unwritable)?;
+        let tools = rendered.list(|name| call.offers(name), call.profile.prompt_cache).map_err(unwritable)?;
         let mut request = call.request;
+        if let ToolChoice::Tool(name) = request.tool_choice
+            && (rendered.get(name).is_none() || !call.offers(name))
+        {
+            // Providers refuse a choice of what they are not shown, which would end the search for the tool
+            // that they refuse, and each later call without it.
+            request.tool_choice = ToolChoice::Auto;
+        }
         if call.is_probe() {
             request.max_tokens = request.max_tokens.min(PROBE_TOKENS);
         }

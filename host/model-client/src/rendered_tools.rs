@@ -87,12 +87,21 @@ impl RenderedTools {
             let left_out = tools.tools().len() - MOST_TOOLS;
             warn!(left_out, "a provider takes 128 tools: those that come last by name are not shown to it");
         }
-        let mut each = Vec::new();
-        for tool in tools.tools().iter().take(MOST_TOOLS) {
-            let shared = base.filter(|_| tools.is_own(tool)).and_then(|base| base.get(&tool.name));
+        // Tools of the service make room for the functions of a caller, who counts on them.
+        let functions = tools.tools().iter().filter(|tool| !tools.is_own(tool)).count();
+        let mut room = MOST_TOOLS.saturating_sub(functions);
+        let (mut parts_of_caller, mut each) = (portable_schema::MOST_PARTS_OF_A_CALLER, Vec::new());
+        for tool in tools.tools() {
+            let is_own = tools.is_own(tool);
+            if is_own && room == 0 {
+                continue;
+            }
+            room -= usize::from(is_own);
+            let shared = base.filter(|_| is_own).and_then(|base| base.get(&tool.name));
             let rendered = match shared {
                 Some(shared) => Arc::clone(shared),
-                None => render(tool, protocol)?.into(),
+                None if is_own => render(tool, protocol, &mut { usize::MAX })?.into(),
+                None => render(tool, protocol, &mut parts_of_caller)?.into(),
             };
             each.push((tool.name.clone(), rendered));
         }
@@ -101,7 +110,8 @@ impl RenderedTools {
         Ok(Self { digest: tools.digest().to_owned(), each, all, kept })
     }
 
-    fn get(&self, name: &str) -> Option<&Arc<RawValue>> {
+    /// The tool of that name, if it is one of those that are shown.
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<RawValue>> {
         let place = self.each.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
         self.each.get(place).map(|(_, tool)| tool)
     }
@@ -125,9 +135,10 @@ impl RenderedTools {
     }
 }
 
-fn render(tool: &ToolSpec, protocol: &dyn Protocol) -> serde_json::Result<Box<RawValue>> {
+/// `parts` are those that may be read of schemas.
+fn render(tool: &ToolSpec, protocol: &dyn Protocol, parts: &mut usize) -> serde_json::Result<Box<RawValue>> {
     let description = portable_schema::cut(&tool.description);
-    let parameters = portable_schema::portable(&tool.input_schema);
+    let parameters = portable_schema::portable(&tool.input_schema, parts);
     protocol.render_tool(&tool.name, &description, &parameters)
 }
 
@@ -214,6 +225,43 @@ mod tests {
         assert_eq!(tools.each.len(), 128);
         let none = RenderedToolsCache::default().get(&Catalog::default(), openai()).unwrap();
         assert!(none.list(|_| true, false).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_function_of_a_caller_is_shown_however_many_tools_the_service_has() {
+        let own = Arc::new(catalog("own", 130));
+        let function = Arc::new(ToolSpec { name: "z".into(), ..ToolSpec::default() });
+        let tools = own.tools().iter().cloned().chain([function]).collect();
+        let derived = Catalog::derived(&own, tools, "derived".into());
+        let tools = RenderedToolsCache::default().get(&derived, openai()).unwrap();
+        assert!(tools.each.len() == 128 && tools.get("z").is_some() && tools.get("t126").is_some());
+        assert!(tools.get("t127").is_none());
+    }
+
+    #[test]
+    fn the_functions_of_a_caller_share_what_is_read_of_their_schemas() {
+        let own = Arc::new(catalog("own", 1));
+        let parts: serde_json::Map<_, _> = (0..1_500).map(|n| (n.to_string(), json!({}))).collect();
+        let function = |n: usize| {
+            let input_schema = json!({ "type": "object", "properties": { "x": { "properties": parts } } });
+            Arc::new(ToolSpec { name: format!("f{n:02}"), input_schema, ..ToolSpec::default() })
+        };
+        let last = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
+        let last = Arc::new(ToolSpec { name: "z".into(), input_schema: last, ..ToolSpec::default() });
+        let shown = |functions: usize| {
+            let tools = own.tools().iter().cloned().chain((0..functions).map(function)).chain([last.clone()]);
+            let derived = Catalog::derived(&own, tools.collect(), functions.to_string());
+            let tools = RenderedToolsCache::default().get(&derived, anthropic()).unwrap();
+            let schema = |name| {
+                let tool: serde_json::Value = serde_json::from_str(tools.get(name).unwrap().get()).unwrap();
+                tool["input_schema"].clone()
+            };
+            (schema("t000"), schema("z"))
+        };
+        let (own_one, alone) = shown(0);
+        assert_eq!(alone["properties"]["x"]["type"], "string");
+        let any = json!({ "type": "object", "properties": {}, "additionalProperties": true });
+        assert_eq!(shown(9), (own_one, any));
     }
 
     #[test]

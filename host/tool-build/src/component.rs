@@ -170,8 +170,9 @@ pub fn read_outside(component: &[u8]) -> Result<Outside> {
 /// reads half of it; and not at all when it is there already.
 ///
 /// # Errors
-/// When it cannot be written. What was there stays.
+/// When it cannot be written, or something is there that is no file. What was there stays.
 pub fn place(component: &[u8], target: &Path) -> Result<Placed> {
+    refuse_devices(target)?;
     if fs::read(target).is_ok_and(|present| present == component) {
         return Ok(Placed::Same);
     }
@@ -185,8 +186,9 @@ pub fn place(component: &[u8], target: &Path) -> Result<Placed> {
 /// Puts a component in its place as [`place`] does, and its signature beside it, as `NAME.wasm.sig`.
 ///
 /// # Errors
-/// When one of them cannot be written. What was there of both stays.
+/// When one of them cannot be written, or something is there that is no file. What was there of both stays.
 pub fn place_signed(component: &[u8], signature: &[u8], target: &Path) -> Result<Placed> {
+    refuse_devices(target)?;
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".sig");
     let beside = target.with_file_name(name);
@@ -204,9 +206,45 @@ pub fn place_signed(component: &[u8], signature: &[u8], target: &Path) -> Result
     Ok(Placed::New)
 }
 
+/// Refuses a device, a pipe or a folder in the component's place: a device may be read without end, and the
+/// rename would put a file in the place of `/dev/null`.
+fn refuse_devices(target: &Path) -> Result<()> {
+    if fs::metadata(target).is_ok_and(|found| !found.is_file()) {
+        return Err(Error::new("something that is no file is in the component's place")
+            .at(target)
+            .mend("name another file; to see only whether it builds, name one in a temporary folder"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Need, check_imports};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::{Need, Placed, check_imports, place, place_signed};
+
+    #[test]
+    fn a_device_or_a_folder_is_not_replaced_by_a_component() {
+        let home = tempfile::tempdir().unwrap();
+        let [folder, socket, link] = ["folder", "socket", "link"].map(|name| home.path().join(name));
+        fs::create_dir(&folder).unwrap();
+        let _listener = UnixListener::bind(&socket).unwrap();
+        symlink(&socket, &link).unwrap();
+        for target in [&folder, &socket, &link] {
+            let said =
+                [place(b"a component", target), place_signed(b"a component", b"its signature", target)];
+            for said in said.map(|placed| placed.unwrap_err().to_string()) {
+                assert!(said.contains("no file") && said.contains("\n  mend   name another file"), "{said}");
+            }
+        }
+        assert_eq!(fs::read_link(&link).unwrap(), socket);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3, "nor is a signature written");
+        let target = home.path().join("made/adder.wasm");
+        assert_eq!(place(b"a component", &target), Ok(Placed::New));
+        assert_eq!(place(b"a component", &target), Ok(Placed::Same));
+    }
 
     #[test]
     fn what_needs_a_grant_is_told_from_what_does_not() {

@@ -68,9 +68,8 @@ fn install(folder: &Path, progress: &dyn Progress) -> Result<()> {
         for (name, version) in manifest[list].as_object().into_iter().flatten() {
             let installed = read(&folder.join("node_modules").join(name).join("package.json"))?;
             let wanted = version.as_str().unwrap_or_default();
-            let is_pinned = wanted.starts_with(|char: char| char.is_ascii_digit());
             let found = installed["version"].as_str();
-            if found.is_none() || (is_pinned && found != Some(wanted)) {
+            if found.is_none() || (is_pinned(wanted) && found != Some(wanted)) {
                 missing.push(format!("{name}@{wanted}"));
             }
         }
@@ -113,10 +112,30 @@ fn install(folder: &Path, progress: &dyn Progress) -> Result<()> {
     })
 }
 
+/// Whether that is one version, such as 1.2.3 or 1.2.3-next.1, and no range, such as 1.2 or ^1.2.3.
+fn is_pinned(version: &str) -> bool {
+    let numbers: Vec<_> = version.split(['-', '+']).next().unwrap_or_default().split('.').collect();
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.len() == 3 && numbers.iter().all(is_number)
+}
+
 fn explain(ended: &Ended, folder: &Path) -> Error {
     let error = Error::new("the component could not be made").at(folder).why(ended.shown());
     if ended.says(&["Cannot find module", "Cannot find package", "Could not resolve"]) {
         return error.mend("add the package that is missing to package.json, or mend the path of the import");
     }
     error.mend("mend what is named above; `npm test` runs the tools natively, without a build")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_pinned;
+
+    /// A range counts as installed with any version: npm would else be asked again at every build.
+    #[test]
+    fn versions_are_told_from_ranges() {
+        assert!(["0.28.2", "1.0.0-next.1", "1.0.0+build"].into_iter().all(is_pinned));
+        let ranges = ["0.28", "1", "1.x", "1.2.x", "^1.2.3", "1.0.0 - 2.0.0", "latest", "", "file:../a"];
+        assert!(!ranges.into_iter().any(is_pinned));
+    }
 }

@@ -133,8 +133,9 @@ const KEYWORDS: &[&str] = &[
 fn used_in_templates(language: Language) -> &'static [&'static str] {
     match language {
         Language::Python => &["config", "dict", "http", "len", "log", "quote", "str"],
-        // The tests of the example with HTTP have a function of that name.
-        Language::Rust => &["look-up"],
+        // The tests of the example with HTTP have a function `look_up`, and import modules of the other
+        // names: the tool's name would import the module a second time.
+        Language::Rust => &["config", "http", "look-up"],
         // The name stands in a string.
         Language::JavaScript => &[],
     }
@@ -222,6 +223,25 @@ mod tests {
     fn good_names_pass() {
         for name in ["a", "greeter", "order-lookup", "a1-b2", &"x".repeat(63)] {
             check(name, Language::Rust).unwrap();
+        }
+    }
+
+    /// The tests of a template in Rust import modules, and the tool by its name: a module of that name twice.
+    #[test]
+    fn a_name_of_a_module_that_the_tests_in_rust_import_is_refused() {
+        let sources = [Example::Greeting, Example::Http].map(|example| {
+            let found = files(Language::Rust, example).into_iter().find(|(path, _)| *path == "src/lib.rs");
+            found.and_then(|(_, text)| text.split_once("mod tests")).unwrap().1
+        });
+        let imported = |text: &str| {
+            let names = text.lines().filter_map(|line| line.trim().strip_prefix("use agent_tool_sdk::{"));
+            let names = names.flat_map(|names| names.trim_end_matches("};").split(", "));
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let names: Vec<_> = sources.iter().flat_map(|text| imported(text)).collect();
+        assert!(names.len() > 1, "{names:?}");
+        for name in names {
+            assert!(check(&name, Language::Rust).is_err(), "{name}");
         }
     }
 

@@ -78,8 +78,7 @@ impl Project {
                 .mend("name the folder of a tool: agent-tool build FOLDER")
                 .mend("make one: agent-tool new my-tool --lang rust"));
         };
-        let is_file_name = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-        if !is_file_name {
+        if !is_served(&name) {
             return Err(Error::new(format!("`{}` cannot be the name of a component", name.escape_default()))
                 .at(&folder)
                 .why("the component's file is named by it")
@@ -138,6 +137,12 @@ impl Project {
     }
 }
 
+/// Whether hosts serve a component of this name: they refuse other characters, and pass over hidden files.
+fn is_served(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=64).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_plain)
+}
+
 fn no_name(file: &Path, line: &str) -> Error {
     Error::new("the manifest names no package")
         .at(file)
@@ -146,7 +151,25 @@ fn no_name(file: &Path, line: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn a_project_whose_component_no_host_would_serve_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            fs::write(folder.path().join("pyproject.toml"), format!("[project]\nname = '{name}'\n")).unwrap();
+            Project::open(folder.path())
+        };
+        for name in ["order-lookup", "Order_2.0", &"x".repeat(64)] {
+            assert_eq!(open(name).unwrap().name, name);
+        }
+        for name in ["My Tool", "Über", ".hidden", "..", "../climber", "", &"x".repeat(65)] {
+            let refused = open(name).unwrap_err().to_string();
+            assert!(refused.contains("cannot be the name of a component"), "{name}: {refused}");
+        }
+    }
 
     #[test]
     fn what_a_build_makes_is_no_source() {

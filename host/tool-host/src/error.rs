@@ -145,7 +145,7 @@ pub enum LoadError {
     Signature(String),
     /// `describe` did not return.
     #[error(
-        "its describe function failed: {0}; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)"
+        "fails in its describe function: {0}; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)"
     )]
     Describe(String),
     /// The host could not have the component describe itself. That is no fault of the component's.

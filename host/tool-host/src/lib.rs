@@ -54,5 +54,5 @@ pub use load::inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, i
 pub use mcp_client::{LaunchError, LaunchJob, Launcher};
 pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListing};
 pub use tool_egress::{
-    CallKey, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
+    CallKey, ErrorKind, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
 };

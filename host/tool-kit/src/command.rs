@@ -1,5 +1,6 @@
 //! The command that makes a call again, for a shell.
 
+use agent_core::terminal_text::shown_json;
 use serde_json::{Map, Value};
 
 /// Longest arguments that are written into a command; longer ones belong into a file.
@@ -7,7 +8,7 @@ pub const MOST_BYTES: usize = 2 << 10;
 
 /// `agent-host tool run …` for a component in a folder.
 pub fn to_call_again(folder: &str, tool: &str, arguments: &Map<String, Value>) -> String {
-    let arguments = Value::Object(arguments.clone()).to_string();
+    let arguments = shown_json(&Value::Object(arguments.clone()).to_string());
     format!("TOOLS_DIR={} agent-host tool run {} {}", word(folder), word(tool), word(&arguments))
 }
 
@@ -37,6 +38,9 @@ mod tests {
         let arguments = json!({"text": "it's $HOME"});
         insta::assert_snapshot!(to_call_again("/srv/my tools", "shout", arguments.as_object().unwrap()),
             @r#"TOOLS_DIR='/srv/my tools' agent-host tool run shout '{"text":"it'\''s $HOME"}'"#);
+        let steering = json!({"text": "\u{202e}\u{9b}31m"});
+        insta::assert_snapshot!(to_call_again("tools", "shout", steering.as_object().unwrap()),
+            @r#"TOOLS_DIR=tools agent-host tool run shout '{"text":"\u202e\u009b31m"}'"#);
         insta::assert_snapshot!(to_call_again_from("tools", "shout", "/tmp/a.json"),
             @"TOOLS_DIR=tools agent-host tool run shout - < /tmp/a.json");
     }

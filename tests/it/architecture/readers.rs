@@ -68,17 +68,17 @@ const LISTED: [(&str, usize, &str); 48] = [
     ("agent-host/src/cli/waits.rs", 1, "a command: an answer that the operator wrote"),
     ("http-edge/src/mcp_server/forms.rs", 2, "schemas that the metered reader made"),
     (
-        "backends/src/bullmq/options.rs",
+        "redis-stores/src/bullmq/options.rs",
         2,
         "options of a job scheduler, which producers with the password of Redis write",
     ),
     (
-        "backends/src/bullmq/submitter.rs",
+        "redis-stores/src/bullmq/submitter.rs",
         1,
         "options of a job, which producers with the password of Redis write",
     ),
     (
-        "backends/src/bullmq/trace_metadata.rs",
+        "redis-stores/src/bullmq/trace_metadata.rs",
         2,
         "options of a job, which producers with the password of Redis write",
     ),

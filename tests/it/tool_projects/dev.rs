@@ -60,3 +60,15 @@ async fn an_edit_is_served_without_a_restart_and_a_failed_build_changes_nothing(
     fs::write(&source, good.replace("Hello, {name}!", "Hi, {name}!")).unwrap();
     eventually("the version that was mended", async || ask().await.contains("Hi, Ada!").then_some(())).await;
 }
+
+#[tokio::test]
+async fn a_build_that_fails_is_told_to_a_program_as_json() {
+    let desk = Desk::new();
+    for folder in ["website", "served"] {
+        fs::create_dir(desk.path().join(folder)).unwrap();
+    }
+    fs::write(desk.path().join("website/package.json"), r#"{"name": "website"}"#).unwrap();
+    let command = desk.command(&["dev", "website", "served", "--json"]);
+    let dev = Process::spawn(&mut tokio::process::Command::from(command));
+    dev.log().line_with(&[r#"{"error":"this package is not a tool's"#, "build.mjs"]).await;
+}

@@ -51,7 +51,7 @@ def seat(flight: str) -> dict:
 const PYTHON_ASKS_TEST: &str = "import unittest
 
 import tools
-from agent_tool import Failure, ask
+from agent_tool import Failure, ask, http
 
 
 class Seats(unittest.TestCase):
@@ -64,6 +64,12 @@ class Seats(unittest.TestCase):
         with self.assertRaises(Failure) as raised:
             tools.seat(\"HA 2\")
         self.assertEqual(raised.exception.code, \"rejected\")
+
+    def test_a_server_may_say_anything_of_when_to_ask_again(self):
+        for after, meta in [(\"2\", [(\"retry-after-ms\", \"2000\")]), (\"²\", []), (\"9\" * 5000, [])]:
+            with self.assertRaises(Failure) as raised:
+                http.Response(503, {\"retry-after\": after}).check()
+            self.assertEqual((raised.exception.code, raised.exception.meta), (\"unavailable\", meta))
 ";
 
 const JAVASCRIPT_ASKS: &str = "

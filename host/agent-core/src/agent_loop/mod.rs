@@ -146,6 +146,8 @@ pub struct Run {
     iterations: u32,
     /// The last reply had neither words nor calls.
     last_was_empty: bool,
+    /// Whether the last reply had to be the output that the caller may want.
+    is_output: bool,
     /// What is wrong with the last reply as the output that the caller wants.
     output_fault: Option<String>,
     /// How often the model was told so.
@@ -266,6 +268,7 @@ impl Run {
             last: None,
             iterations: 0,
             last_was_empty: false,
+            is_output: false,
             output_fault: None,
             corrections: 0,
             receipts: Vec::new(),
@@ -309,6 +312,7 @@ impl Run {
         }
         match (std::mem::replace(&mut self.waiting, Waiting::Over), event) {
             (Waiting::Model, Event::ModelReplied { reply, input_tokens, last_by, output_fault }) => {
+                self.is_output = output::is_output(&reply, last_by);
                 self.output_fault = output_fault;
                 self.waiting = self.on_reply(reply, input_tokens, last_by);
             }

@@ -25,9 +25,7 @@ impl Run {
     /// The format that this reply to `call` has to have: of one that is cut off, empty or has calls that are
     /// made, none.
     pub fn format_of(&self, call: &ModelCall, reply: &ModelReply) -> Option<&OutputFormat> {
-        let is_last = reply.tool_calls.is_empty() || call.last_by.is_some();
-        let is_output = is_last && reply.finish == Finish::Done && !reply.content.trim().is_empty();
-        self.rules().output.as_ref().filter(|_| is_output)
+        self.rules().output.as_ref().filter(|_| is_output(reply, call.last_by))
     }
 
     /// Tells the model what is wrong with the reply that was noted last. False when nothing is, or when no
@@ -64,8 +62,15 @@ impl Run {
             stop_reason,
             StopReason::Completed | StopReason::MaxIterations | StopReason::TokenBudget
         );
-        let is_wanted = is_checked && self.rules().output.is_some() && self.output_fault.is_none();
+        let is_right = self.is_output && self.output_fault.is_none();
+        let is_wanted = is_checked && is_right && self.rules().output.is_some();
         // Whoever checked it has read it with a budget of the same size.
         is_wanted.then(|| MemoryBudget::default().read(output.as_bytes()).ok()).flatten()
     }
+}
+
+/// Whether a reply has to be the output, where one is wanted.
+pub(super) fn is_output(reply: &ModelReply, last_by: Option<Limit>) -> bool {
+    let is_last = reply.tool_calls.is_empty() || last_by.is_some();
+    is_last && reply.finish == Finish::Done && !reply.content.trim().is_empty()
 }

@@ -1,12 +1,11 @@
 //! `agent-host cache invalidate`: forgets kept results, as `DELETE /api/agent/cache` does.
 
-use std::io::{self, Write as _};
-
 use agent_core::ports::ResultCache as _;
-use anyhow::{Context as _, bail};
-use backends::redis::{Redis, RedisCache};
+use anyhow::bail;
 use clap::{Args, Subcommand};
+use host_setup::output::{json_line, print};
 use host_setup::program::install_tls;
+use redis_stores::redis::{Redis, RedisCache};
 use serde_json::json;
 
 use super::Exit;
@@ -41,12 +40,11 @@ pub(crate) async fn run(arguments: Arguments, json: bool) -> anyhow::Result<Exit
         ),
     };
     install_tls();
-    let cache = RedisCache::new(Redis::open(url.expose()).context("REDIS_URL cannot be used")?);
+    let cache = RedisCache::new(Redis::open(url.expose())?);
     let deleted = cache.delete_matching(&pattern).await?;
-    if json {
-        writeln!(io::stdout(), "{}", json!({ "deleted": deleted }))?;
-    } else {
-        writeln!(io::stdout(), "{deleted}")?;
-    }
+    print(&match json {
+        true => json_line(&json!({ "deleted": deleted })),
+        false => format!("{deleted}\n"),
+    })?;
     Ok(Exit::Success)
 }

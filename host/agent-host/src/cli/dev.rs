@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
+use host_setup::output::print;
 use http_edge::{Claims, Tokens};
 use uuid::Uuid;
 
@@ -36,11 +37,11 @@ pub(crate) async fn run() -> anyhow::Result<Exit> {
     let demo = vars.defaults.contains_key("LLM_MODEL");
     let token = token(&vars)?;
     let tools = Tools::from_vars(&vars)?.folder;
+    let files = vars.get("DATABASE_URL").map(|database| introduce_files(&database.to_string_lossy()));
     serve::run(&vars, |address| {
-        introduce(address, &token, demo, &tools);
-        if let Some(database) = vars.get("DATABASE_URL") {
-            introduce_files(&database.to_string_lossy());
-        }
+        let text = introduction(address, &token, demo, &tools) + files.as_deref().unwrap_or_default();
+        // silent-ok: the service goes on, whoever reads what it says.
+        let _ = print(&text);
     })
     .await
 }
@@ -163,29 +164,39 @@ fn token(vars: &DevVars<impl EnvVars>) -> anyhow::Result<String> {
     Ok(Tokens::new(secret.as_bytes()).issue(&claims, TOKEN_LIFETIME, SystemTime::now())?)
 }
 
-#[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
-fn introduce(address: SocketAddr, token: &str, demo: bool, tools: &Path) {
-    println!("\nagent-host serves on http://{address}");
-    println!("  Variant A: POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics");
-    println!(
-        "  Variant B: POST /api/agent   POST /api/agent/async   GET /api/agent/jobs   GET /health   GET /ready"
-    );
-    if demo {
-        println!("The demo model answers: rules, not a language model. Set LLM_API_KEY for a real one.");
-    }
-    println!("{}", introduce_tools(tools));
-    println!("Try:\n");
-    println!("  curl -s http://{address}/agent/invoke -H 'Content-Type: application/json' \\");
-    println!("    -d '{{\"input\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
-    println!("  TOKEN={token}");
-    println!("  curl -s http://{address}/api/agent -H \"Authorization: Bearer $TOKEN\" \\");
-    println!("    -d '{{\"query\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'\n");
+/// What is said to the person at the terminal.
+fn introduction(address: SocketAddr, token: &str, demo: bool, tools: &Path) -> String {
+    let model = match demo {
+        true => "The demo model answers: rules, not a language model. Set LLM_API_KEY for a real one.\n",
+        false => "",
+    };
+    let tools = introduce_tools(tools);
+    format!(
+        "
+agent-host serves on http://{address}
+  Variant A: POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics
+  Variant B: POST /api/agent   POST /api/agent/async   GET /api/agent/jobs   GET /health   GET /ready
+{model}{tools}
+Try:
+
+  curl -s http://{address}/agent/invoke -H 'Content-Type: application/json' \\
+    -d '{{\"input\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'
+
+  TOKEN={token}
+  curl -s http://{address}/api/agent -H \"Authorization: Bearer $TOKEN\" \\
+    -d '{{\"query\": \"What is (19.99 * 3 + 4.50) * 1.2?\"}}'
+
+"
+    )
 }
 
-/// Says what is written where, so that it can be looked at and removed.
-#[expect(clippy::print_stdout, reason = "dev speaks to a person at a terminal")]
-fn introduce_files(database: &str) {
-    println!("Runs and jobs are kept in {database} (DATABASE_URL).\n");
+/// Says what is written where, so that it can be looked at and removed. The address of a server may hold a
+/// password.
+fn introduce_files(database: &str) -> String {
+    match database.starts_with("sqlite:") {
+        true => format!("Runs and jobs are kept in {database} (DATABASE_URL).\n\n"),
+        false => "Runs and jobs are kept in the database that DATABASE_URL names.\n\n".to_owned(),
+    }
 }
 
 fn introduce_tools(folder: &Path) -> String {
@@ -229,6 +240,13 @@ mod tests {
             nowhere.contains("/no/such/folder does not exist") && nowhere.contains("TOOLS_DIR"),
             "{nowhere}"
         );
+    }
+
+    #[test]
+    fn it_says_where_it_writes_and_no_password() {
+        assert!(introduce_files("sqlite://dev.db").contains("kept in sqlite://dev.db (DATABASE_URL)"));
+        let elsewhere = introduce_files("postgres://ada:hunter2@stores/agent");
+        assert!(elsewhere.contains("DATABASE_URL") && !elsewhere.contains("hunter2"), "{elsewhere}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `agent-host token`: a bearer token for Variant B.
 
-use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use host_setup::output::{json_line, print};
 use http_edge::{Claims, Tokens};
 use serde_json::json;
 
@@ -37,11 +37,10 @@ pub(crate) fn run(arguments: Arguments, json: bool) -> anyhow::Result<Exit> {
     let token = Tokens::new(secret.expose().as_bytes())
         .issue(&claims, arguments.ttl, SystemTime::now())
         .context("signing the token")?;
-    if json {
-        writeln!(io::stdout(), "{}", json!({ "token": token, "validSeconds": arguments.ttl.as_secs() }))?;
-    } else {
-        writeln!(io::stdout(), "{token}")?;
-    }
+    print(&match json {
+        true => json_line(&json!({ "token": token, "validSeconds": arguments.ttl.as_secs() })),
+        false => format!("{token}\n"),
+    })?;
     Ok(Exit::Success)
 }
 

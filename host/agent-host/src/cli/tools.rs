@@ -11,7 +11,7 @@ pub(in crate::cli) use versions::OPERATOR;
 
 use agent_core::ports::{AdminAction, Toolbox};
 use agent_core::words::TrialKind;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use host_setup::output::{describe_tool, print};
 use host_setup::program::install_tls;
@@ -148,7 +148,7 @@ pub(super) async fn start_folder(config: &Tools) -> anyhow::Result<ToolHost> {
 
 /// A tool host for whoever looks after versions: nothing of the folder is compiled for that.
 async fn load_for_versions() -> anyhow::Result<ToolHost> {
-    let folder = tempfile::tempdir()?;
+    let folder = tempfile::tempdir().context("a temporary folder (TMPDIR) cannot be made")?;
     let config = Tools { folder: folder.path().to_owned(), ..Tools::from_vars(&ProcessEnv)? };
     Ok(ToolHost::start(host_config(&config).await?).await?)
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use agent_core::ports::{Model, Probe, StoreCheck};
-use backends::redis::{Redis, RedisProbe};
 use backends::sql::{SqlPool, SqlProbe};
 use model_client::DemoModel;
+use redis_stores::redis::{Redis, RedisProbe};
 
 use super::error::WireError;
 use super::models::connect_one;

@@ -25,8 +25,8 @@ pub enum WireError {
         problem: String,
     },
     /// The key-value store's address cannot be used.
-    #[error("REDIS_URL cannot be used")]
-    Redis(#[source] backends::redis::AddressError),
+    #[error(transparent)]
+    Redis(redis_stores::redis::AddressError),
     /// The cluster's address cannot be used.
     #[error("AGENT_CLUSTER_URL")]
     Cluster(#[source] model_client::ConnectError),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use agent_core::ports::{JobQueue, Leases, Observer, RetainedKind, Retention, RetentionBounds};
-use backends::bullmq::{BullQueue, BullRetention};
-use backends::redis::Redis;
 use backends::sql::{SqlLeases, SqlPool, SqlQueue, SqlRetention};
+use redis_stores::bullmq::{BullQueue, BullRetention};
+use redis_stores::redis::Redis;
 use run_service::retention::{Rule, Sweeper};
 
 use super::error::WireError;

@@ -7,12 +7,12 @@ use agent_core::ports::{
     ResultCache, StoreCheck, StoreFindings, ToolVersions,
 };
 use backends::Writer;
-use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryIdempotency, MemoryWindows};
-use backends::redis::{
+use backends::sql::{SqlConversations, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlToolVersions};
+use redis_stores::bullmq::BullQueue;
+use redis_stores::redis::{
     Redis, RedisCache, RedisCheck, RedisIdempotency, RedisKeyValues, RedisProbe, RedisUse, RedisWindows,
 };
-use backends::sql::{SqlConversations, SqlIdempotency, SqlKeyValues, SqlPool, SqlQueue, SqlToolVersions};
 use run_service::conversations::Conversations;
 use run_service::rates::FallbackRates;
 

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use agent_core::words::is_component_name;
 use anyhow::{Context as _, bail};
 use host_setup::component_file::MOST_SIGNATURE_BYTES;
 use tool_host::{Inspection, PolicyFile};
@@ -45,6 +46,14 @@ impl ComponentFile {
         }
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let name = file.strip_suffix(".wasm").unwrap_or(&file).to_owned();
+        // Hosts pass over hidden files: without a refusal here, nothing would be found wrong with one.
+        if !is_component_name(&name) || name.starts_with('.') {
+            bail!(
+                "no host serves {} under its name: rename it, to 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-' \
+                 (not '.' first), then .wasm",
+                path.display()
+            );
+        }
         let bytes = read_at_most(path, MOST_BYTES)?;
         let beside = path.with_file_name(format!("{name}.wasm.sig"));
         let signature =

@@ -153,7 +153,11 @@ impl Isolated {
         let tools = self.host.everything();
         let may_ask = tools.catalog().get(tool).is_some_and(|spec| spec.may_ask);
         let nested = may_ask.then_some(&self.people as &dyn NestedTools);
-        let request = ToolRequest { nested, ..ToolRequest::outside_of_runs("test", &call, deadline) };
+        let request = ToolRequest::outside_of_runs("test", &call, deadline);
+        // Nobody is asked what a policy has people approve: whatever the call does reaches nothing.
+        let terms = tools.approval(&call, request.principal);
+        let approved = terms.map(|terms| terms.approve(&call));
+        let request = ToolRequest { nested, approved: approved.as_ref(), ..request };
         let returned = tools.call(request).await;
         Called { returned, cost: self.meter.take(), log: self.log.take() }
     }
@@ -164,6 +168,9 @@ impl Isolated {
         let call = to_call(tool, arguments);
         let tools = self.host.everything();
         let request = ToolRequest::outside_of_runs("test", &call, Instant::now() + self.timeout * 2);
+        let terms = tools.approval(&call, request.principal);
+        let approved = terms.map(|terms| terms.approve(&call));
+        let request = ToolRequest { approved: approved.as_ref(), ..request };
         let mut called = tools.call(request);
         let _whether_it_was_faster = futures::poll!(&mut called);
         tokio::task::yield_now().await;

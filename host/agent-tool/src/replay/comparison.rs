@@ -88,6 +88,9 @@ pub(super) fn unfit(then: &RecordedCall, recorded: u32, mcp_servers: &BTreeSet<S
         }
         _ => {}
     }
+    if then.is_wait {
+        return nothing_ran("the run waited, and what was decided is the answer");
+    }
     // Of a server the component is its name and the digest of its list of tools.
     let component = receipt.component.as_deref().and_then(|component| component.split_once('@'));
     if component.is_some_and(|(name, _)| mcp_servers.contains(name)) {

@@ -1,7 +1,9 @@
 //! The tool calls of a run, read from its journal: what the model asked for, and what came of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use agent_core::agent_loop::{Decided, OpenWait};
 use agent_core::words::{Event, Grants, Principal, ToolCall, ToolReturn};
 
 /// A run as it is made again.
@@ -17,7 +19,12 @@ pub(super) struct RecordedRun {
 pub(super) struct RecordedCall {
     /// The id of `OpenCall`, by which HTTP is recorded: run, number of the reply from 1, place in it.
     pub(super) call_id: String,
+    /// The call as it was made: somebody who approved it may have edited its arguments.
     pub(super) call: ToolCall,
+    /// The call as the model asked for it.
+    pub(super) asked: ToolCall,
+    /// Whether a wait was the call, and what was decided is its answer: no tool ran.
+    pub(super) is_wait: bool,
     pub(super) answer: ToolReturn,
 }
 
@@ -25,17 +32,30 @@ pub(super) struct RecordedCall {
 pub(super) fn calls(events: &[Event]) -> Option<RecordedRun> {
     let Some(Event::Started { task, .. }) = events.first() else { return None };
     let (mut replies, mut answered) = (0_u32, BTreeMap::new());
+    // Waits of calls of the last reply, by the place of the call in it.
+    let mut open = BTreeMap::<usize, OpenWait>::new();
     let mut asked: &[ToolCall] = task.options.call.as_slice();
     for event in events {
         match event {
             Event::ModelReplied { reply, .. } => {
                 replies += 1;
                 asked = &reply.tool_calls;
+                open.clear();
+            }
+            Event::Waiting { waits, .. } => {
+                for wait in waits.iter().filter(|wait| wait.within.is_none()) {
+                    open.insert(wait.index, OpenWait { wait: wait.clone(), decisions: vec![] });
+                }
+            }
+            Event::Decided { wait, decision } => {
+                if let Some(open) = open.values_mut().find(|open| open.wait.id == *wait) {
+                    open.decisions.push(decision.clone());
+                }
             }
             Event::ToolReturned { index, answer } => {
                 let Some(call) = asked.get(*index) else { continue };
                 let call_id = format!("{}.{replies}.{index}", task.id);
-                let recorded = RecordedCall { call_id, call: call.clone(), answer: answer.clone() };
+                let recorded = record(call_id, call, open.get(index), answer);
                 answered.insert((replies, *index), recorded);
             }
             _ => {}
@@ -47,4 +67,15 @@ pub(super) fn calls(events: &[Event]) -> Option<RecordedRun> {
         grants: task.grants.clone(),
         calls: answered.into_values().collect(),
     })
+}
+
+/// A call, with what was decided about it while it waited.
+fn record(call_id: String, asked: &ToolCall, waited: Option<&OpenWait>, answer: &ToolReturn) -> RecordedCall {
+    let decided = waited.and_then(|open| open.makes_of(&Arc::new(asked.clone())));
+    let is_wait = matches!(decided, Some(Decided::Answered(_)));
+    let call = match decided {
+        Some(Decided::Made { call, .. }) => ToolCall::clone(&call),
+        Some(Decided::Answered(_)) | None => asked.clone(),
+    };
+    RecordedCall { call_id, call, asked: asked.clone(), is_wait, answer: answer.clone() }
 }

@@ -2,8 +2,8 @@
 
 use agent_core::ports::HttpRecording;
 use agent_core::words::{
-    Event, Exchange, Finish, ModelReply, Options, ReceiptDetail, RunLimits, Task, ToolCall, ToolOutcome,
-    ToolReceipt, ToolReturn,
+    Deciders, Decision, Event, Exchange, Finish, ModelReply, OnExpiry, Options, ReceiptDetail, RunLimits,
+    ShownCall, Task, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Verdict as Decided, Wait, WaitKind,
 };
 use serde_json::json;
 use tool_host::{HttpOutcome, HttpRequestRecord};
@@ -28,7 +28,7 @@ fn with_host(mut answer: ToolReturn, host: &str, requests: u32) -> ToolReturn {
 
 fn recorded(answer: ToolReturn) -> RecordedCall {
     let call = ToolCall { id: "1".into(), name: "fetch".into(), arguments: json!({"url": "x"}) };
-    RecordedCall { call_id: "run_1.1.0".into(), call, answer }
+    RecordedCall { call_id: "run_1.1.0".into(), asked: call.clone(), call, is_wait: false, answer }
 }
 
 fn request(method: &str, body: &str) -> HttpRequestRecord {
@@ -51,23 +51,30 @@ fn exchange(request: &HttpRequestRecord, outcome: &HttpOutcome) -> HttpRecording
 
 #[test]
 fn calls_stand_in_the_order_of_the_replies_with_the_ids_they_were_recorded_by() {
-    let reply = |names: &[&str]| {
-        let call = |name: &&str| ToolCall {
-            id: "id".into(),
-            name: (*name).into(),
-            arguments: serde_json::json!({}),
-        };
-        let calls = names.iter().map(call);
-        Event::from(ModelReply {
-            content: String::new(),
-            tool_calls: calls.collect(),
-            finish: Finish::Done,
-            usage: None,
-            model: "m".into(),
-        })
-    };
     let returned =
         |index, content: &str| Event::ToolReturned { index, answer: answer(content, ToolOutcome::Ok) };
+    let [started, reply] = begun(&["a", "b"]);
+    let [_, second] = begun(&["c", "never answered"]);
+    let events = [
+        started,
+        reply,
+        returned(1, "of b"),
+        returned(0, "of a"),
+        second,
+        returned(0, "of c"),
+        Event::Cancelled,
+    ];
+    let run = calls(&events).unwrap();
+    let read: Vec<_> =
+        run.calls.iter().map(|one| (&*one.call_id, &*one.call.name, &*one.answer.content)).collect();
+    assert_eq!(read, [("run_1.1.0", "a", "of a"), ("run_1.1.1", "b", "of b"), ("run_1.2.0", "c", "of c")]);
+    assert!(calls(&events[1..]).is_none());
+}
+
+/// The task of a run and a reply that calls these tools without arguments.
+fn begun(names: &[&str]) -> [Event; 2] {
+    let call =
+        |name: &&str| ToolCall { id: "id".into(), name: (*name).into(), arguments: serde_json::json!({}) };
     let task = Task {
         id: "run_1".into(),
         input: "do it".into(),
@@ -80,20 +87,67 @@ fn calls_stand_in_the_order_of_the_replies_with_the_ids_they_were_recorded_by() 
         versions: Default::default(),
         parent: None,
     };
-    let events = [
-        Event::Started { task, tools: String::new() },
-        reply(&["a", "b"]),
-        returned(1, "of b"),
-        returned(0, "of a"),
-        reply(&["c", "never answered"]),
-        returned(0, "of c"),
-        Event::Cancelled,
-    ];
+    let reply = ModelReply {
+        content: String::new(),
+        tool_calls: names.iter().map(call).collect(),
+        finish: Finish::Done,
+        usage: None,
+        model: "m".into(),
+    };
+    [Event::Started { task, tools: String::new() }, Event::from(reply)]
+}
+
+#[test]
+fn a_call_is_as_somebody_edited_it_and_one_that_a_decision_answered_ran_nothing() {
+    let wait = |index: usize, kind| Wait {
+        id: format!("job:{index}"),
+        index,
+        within: None,
+        kind,
+        shown: ShownCall {
+            tool: "pay".into(),
+            arguments: json!({}),
+            component: "pay@sha256:1".into(),
+            policy: "sha256:2".into(),
+            hints: Default::default(),
+        },
+        answer: None,
+        deciders: Deciders::default(),
+        began_at: 1,
+        expires_at: 2,
+        on_expiry: OnExpiry::Reject,
+        usage: Default::default(),
+        child: None,
+    };
+    let decided = |index: usize, verdict| Event::Decided {
+        wait: format!("job:{index}"),
+        decision: Decision {
+            by: Some("ada".into()),
+            at: 1,
+            shown: String::new(),
+            verdict,
+            nonce: String::new(),
+        },
+    };
+    let returned = |index| Event::ToolReturned { index, answer: answer("done", ToolOutcome::Ok) };
+    let waits = vec![wait(0, WaitKind::Approval), wait(1, WaitKind::Question), wait(2, WaitKind::Approval)];
+    let mut events = begun(&["pay", "ask_user", "pay"]).to_vec();
+    events.extend([
+        Event::Waiting { waits, epoch: 1 },
+        decided(0, Decided::Edit { arguments: json!({"euros": 1}) }),
+        decided(1, Decided::Answer { answer: json!("blue") }),
+        decided(2, Decided::Approve),
+        returned(0),
+        returned(1),
+        returned(2),
+    ]);
     let run = calls(&events).unwrap();
     let read: Vec<_> =
-        run.calls.iter().map(|one| (&*one.call_id, &*one.call.name, &*one.answer.content)).collect();
-    assert_eq!(read, [("run_1.1.0", "a", "of a"), ("run_1.1.1", "b", "of b"), ("run_1.2.0", "c", "of c")]);
-    assert!(calls(&events[1..]).is_none());
+        run.calls.iter().map(|one| (&one.call.arguments, &one.asked.arguments, one.is_wait)).collect();
+    let (none, edited) = (json!({}), json!({"euros": 1}));
+    assert_eq!(read, [(&edited, &none, false), (&none, &none, true), (&none, &none, false)]);
+    let fits: Vec<_> = run.calls.iter().map(|one| unfit(one, 0, &BTreeSet::new())).collect();
+    assert!(matches!(&fits[..], [None, Some(Verdict::NothingRan { .. }), None]), "{fits:?}");
 }
 
 #[tokio::test]

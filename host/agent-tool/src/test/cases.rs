@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use host_setup::advice;
-use tool_host::ToolListing;
+use tool_host::{ErrorKind, ToolListing};
 use tool_kit::cases::Case;
 use tool_kit::expectation::Answer;
 use tool_kit::people::AnswerLine;
+use tool_kit::upstream::Mock;
 
 use super::report::{CaseResult, Report, Tested};
 use crate::isolated::{Grants, Isolated, Probe, Upstreams, granting};
@@ -22,8 +23,13 @@ pub(super) async fn run(tested: &Tested, report: &mut Report) -> anyhow::Result<
         return Ok(());
     }
     for case in &tested.cases.cases {
-        let isolated = start(tested, Some(case)).await?;
-        let result = run_one(tested, &isolated, case, report).await;
+        let result = match start(tested, Some(case)).await {
+            Ok(isolated) => run_one(tested, &isolated, case, report).await,
+            Err(error) => {
+                let problem = format!("the policy that is made of the case cannot be used: {error:#}");
+                CaseResult { problems: vec![problem], ..begun(tested, case) }
+            }
+        };
         report.cases.push(result);
     }
     Ok(())
@@ -46,12 +52,35 @@ pub(super) fn answers<'a>(tested: &'a Tested, case: Option<&'a Case>) -> &'a [An
     case.map(|case| &*case.answers).filter(|own| !own.is_empty()).unwrap_or(&tested.answers)
 }
 
+/// The result of a case in which nothing was wrong so far.
+fn begun(tested: &Tested, case: &Case) -> CaseResult {
+    let file = tested.cases_path.as_deref().unwrap_or(Path::new("")).display();
+    CaseResult {
+        name: case.name.clone(),
+        place: format!("{file}:{}", case.line),
+        problems: vec![],
+        command: None,
+    }
+}
+
+/// Failures that no request ends with: the tool would be told of another one.
+fn unknown_failures(case: &Case) -> impl Iterator<Item = String> {
+    case.http.iter().filter_map(|line| match &line.answer {
+        Mock::Fails(reason) if ErrorKind::from_name(reason).is_none() => Some(format!(
+            "line {} of the case file: no request fails with {reason:?}; it may with \"connection-refused\", \
+             \"connection-timeout\" or \"dns-timeout\"",
+            line.line
+        )),
+        _ => None,
+    })
+}
+
 async fn run_one(tested: &Tested, isolated: &Isolated, case: &Case, report: &mut Report) -> CaseResult {
-    let place = || {
-        let file = tested.cases_path.as_deref().unwrap_or(Path::new("")).display().to_string();
-        format!("{file}:{}", case.line)
-    };
-    let mut result = CaseResult { name: case.name.clone(), place: place(), problems: vec![], command: None };
+    let mut result = begun(tested, case);
+    result.problems.extend(unknown_failures(case));
+    if !result.problems.is_empty() {
+        return result;
+    }
     if let Some(refusal) = isolated.refusal() {
         result.problems.push(format!("the component is refused under what the case grants: it {refusal}"));
         return result;

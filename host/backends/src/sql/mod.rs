@@ -34,7 +34,7 @@ mod tool_versions;
 mod transaction;
 mod webhooks;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -172,6 +172,13 @@ impl SqlPool {
         Ok(Self::Sqlite(Sqlite::existing(sqlite_options(url, sqlite::check_file)?)))
     }
 
+    /// The file that a `sqlite://path` names; none where it names one in memory.
+    pub fn sqlite_file(url: &str) -> Option<PathBuf> {
+        // silent-ok: what is wrong with an address is said where it is opened.
+        let options = SqliteConnectOptions::from_str(url).ok()?;
+        file_of(url, &options).map(Path::to_owned)
+    }
+
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
         match self {
@@ -204,11 +211,16 @@ fn sqlite_options(
     check: fn(&Path) -> Result<(), String>,
 ) -> Result<SqliteConnectOptions, AddressError> {
     let options = SqliteConnectOptions::from_str(url).map_err(|error| unusable(URL, error))?;
-    // One in memory has no file. That is not told by the options.
-    if !url.contains(":memory:") && !url.contains("mode=memory") {
-        check(options.get_filename()).map_err(|reason| AddressError { variable: URL, reason })?;
+    if let Some(file) = file_of(url, &options) {
+        check(file).map_err(|reason| AddressError { variable: URL, reason })?;
     }
     Ok(options)
+}
+
+/// The file of an address. One in memory has none, which is not told by the options.
+fn file_of<'a>(url: &str, options: &'a SqliteConnectOptions) -> Option<&'a Path> {
+    let is_in_memory = url.contains(":memory:") || url.contains("mode=memory");
+    (!is_in_memory).then(|| options.get_filename())
 }
 
 fn unusable(variable: &'static str, error: sqlx::Error) -> AddressError {

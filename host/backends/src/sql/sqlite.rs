@@ -310,6 +310,20 @@ mod tests {
         assert!(!file.exists());
     }
 
+    #[test]
+    fn the_file_of_an_address_is_the_one_that_is_opened() {
+        for (url, file) in [
+            ("sqlite://agent.db?mode=rwc", Some("agent.db")),
+            ("sqlite:///var/lib/agent.db", Some("/var/lib/agent.db")),
+            ("sqlite:////var/lib/agent.db", Some("//var/lib/agent.db")),
+            ("sqlite://my%20agent.db", Some("my agent.db")),
+            ("sqlite://:memory:", None),
+            ("sqlite://some.db?mode=memory", None),
+        ] {
+            assert_eq!(SqlPool::sqlite_file(url).as_deref(), file.map(Path::new), "{url}");
+        }
+    }
+
     #[tokio::test]
     async fn one_in_memory_and_one_in_the_current_folder_need_no_folder() {
         for url in ["sqlite://:memory:", "sqlite://no/such/folder.db?mode=memory", "sqlite://some.db"] {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use agent_core::ports::{AttemptEnd, Claim, JobQueue, QueueError, Renewal};
 use agent_core::words::JobStatus;
-use backends::bullmq::BullQueue;
 use backends::sql::SqlQueue;
 use redis::aio::MultiplexedConnection;
+use redis_stores::bullmq::BullQueue;
 use run_service::jobs::Jobs;
 use sqlx::{Connection as _, PgConnection};
 use test_servers::{Monitor, PATIENCE, Redis, Task, eventually};

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_core::ports::queue::{ATTEMPTS, QUEUE};
 use agent_core::ports::{AttemptEnd, Claim, JobQueue as _, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, Principal};
-use backends::bullmq::BullQueue;
 use bullmq::options::RedisConnectionOptions;
 use bullmq::{Job, Queue, QueueOptions, Worker, WorkerOptions};
 use redis::aio::MultiplexedConnection;
+use redis_stores::bullmq::BullQueue;
 use serde_json::json;
 use test_servers::{PATIENCE, Redis, eventually, within};
 use tokio::time::sleep;
@@ -264,7 +264,7 @@ async fn a_job_is_not_lost_with_a_caller_who_does_not_wait_for_it() {
 #[tokio::test]
 async fn what_was_claimed_for_nobody_is_released_when_the_queue_closes() {
     let (server, queue) = start().await;
-    let peer = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap(), None);
+    let peer = BullQueue::new(&redis_stores::redis::Redis::open(&server.url()).unwrap(), None);
     let id = queue.add(&data("q")).await.unwrap();
     let mut taking = Box::pin(queue.claim("worker", PATIENCE));
     // Until Redis has given the job out. Should it be in our hands by then, there is nothing to be tested.
@@ -322,7 +322,7 @@ async fn a_queue_whose_redis_is_away_fails_and_works_again_when_it_is_back() {
 #[tokio::test]
 async fn a_job_is_added_once_though_the_connection_died_unnoticed() {
     let mut server = Redis::start().await;
-    let queue = BullQueue::new(&backends::redis::Redis::open(&server.url()).unwrap(), None);
+    let queue = BullQueue::new(&redis_stores::redis::Redis::open(&server.url()).unwrap(), None);
     queue.add(&data("q")).await.unwrap();
     server.pause().await;
     server.resume().await;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use agent_core::ports::queue::QUEUE;
 use agent_core::ports::{AttemptEnd, JobQueue as _};
-use backends::bullmq::BullQueue;
 use redis::Pipeline;
 use redis::aio::MultiplexedConnection;
+use redis_stores::bullmq::BullQueue;
 use test_servers::Redis;
 
 use crate::bullmq::{claim_next, connect, data, start};

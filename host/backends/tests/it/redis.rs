@@ -8,10 +8,10 @@ use agent_core::ports::{
     Renewal, ResultCache as _, Unobserved, Window, WindowKind,
 };
 use agent_core::words::JobData;
-use backends::bullmq::BullQueue;
 use backends::memory::{MemoryCache, MemoryWindows};
-use backends::redis::{Redis, RedisCache, RedisIdempotency, RedisProbe, RedisWindows};
 use proptest::test_runner::{Config, TestRunner};
+use redis_stores::bullmq::BullQueue;
+use redis_stores::redis::{Redis, RedisCache, RedisIdempotency, RedisProbe, RedisWindows};
 use run_service::rates::FallbackRates;
 use test_servers::eventually;
 

@@ -10,8 +10,8 @@ use agent_core::ports::{
     StoreCheck as _, StoreCheckError, Window, WindowKind,
 };
 use agent_core::words::{JobQuery, JobStatus};
-use backends::bullmq::{BullQueue, BullRetention};
-use backends::redis::{
+use redis_stores::bullmq::{BullQueue, BullRetention};
+use redis_stores::redis::{
     Redis, RedisCache, RedisCheck, RedisIdempotency, RedisKeyValues, RedisProbe, RedisUse, RedisWindows,
 };
 use test_servers::{RedisCluster, eventually, within};

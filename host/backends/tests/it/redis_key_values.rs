@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{KeyValueError, KeyValueStore as _, Space};
-use backends::redis::{Redis, RedisKeyValues};
 use futures::future::join_all;
 use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
+use redis_stores::redis::{Redis, RedisKeyValues};
 use test_servers::eventually;
 
 use crate::contract::key_value::{Bench, SPACE, check_unavailable, it_does_what_the_model_does, limited};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use agent_core::ports::queue::stalled_after;
 use agent_core::ports::{JobQueue as _, Probe as _, ResultCache as _, StoreCheck as _, StoreCheckError};
 use agent_core::words::{JobData, JobStatus};
-use backends::bullmq::BullQueue;
-use backends::redis::{Redis, RedisCache, RedisCheck, RedisProbe, RedisUse};
+use redis_stores::bullmq::BullQueue;
+use redis_stores::redis::{Redis, RedisCache, RedisCheck, RedisProbe, RedisUse};
 use test_servers::{Sentinels, Task, eventually};
 use tokio::time::{Instant, sleep};
 

@@ -1,8 +1,8 @@
 //! The settings of real servers: which of them weaken a promise, and which keep the service from being used.
 
 use agent_core::ports::{Probe as _, StoreCheck, StoreCheckError};
-use backends::redis::{Redis, RedisCheck, RedisUse};
 use backends::sql::{SqlPool, SqlProbe};
+use redis_stores::redis::{Redis, RedisCheck, RedisUse};
 use test_servers::{Postgres, eventually};
 
 /// The settings that are warned of, or what keeps the store from being used.

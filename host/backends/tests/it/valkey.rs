@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use backends::bullmq::BullQueue;
-use backends::redis::{Redis, RedisCache, RedisIdempotency, RedisKeyValues, RedisWindows};
+use redis_stores::bullmq::BullQueue;
+use redis_stores::redis::{Redis, RedisCache, RedisIdempotency, RedisKeyValues, RedisWindows};
 
 use crate::bullmq::LEASE;
 use crate::contract::{cache, idempotency, key_value, queue, rates};

@@ -1,7 +1,7 @@
 //! Parsers that their crates keep to themselves: how an input is told to their `testing` modules.
 
-use backends::testing as queue;
 use model_client::testing::{self as providers, Sent};
+use redis_stores::testing as queue;
 use tool_host::testing as servers;
 use tool_registry::{Reference, testing as registry};
 

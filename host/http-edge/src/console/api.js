@@ -125,12 +125,14 @@ export async function plain(path) {
 }
 
 // The events of a stream, one by one: {id, name, data}. It is resumed after the last event when the connection is lost, with the
-// token of then. `begin` begins it where resuming is another request.
+// token of then, and no sooner than the service asks for: of a run that waits for somebody that is a minute. `begin` begins it where
+// resuming is another request.
 export async function* events(path, { signal, after = null, begin = null } = {}) {
   let from = path;
   let last = after;
   let first = begin;
   let failures = 0;
+  let least = 0;
   for (;;) {
     const headers = { accept: "text/event-stream", ...(first?.headers ?? {}) };
     if (last !== null) headers["last-event-id"] = last;
@@ -149,7 +151,7 @@ export async function* events(path, { signal, after = null, begin = null } = {})
       const location = answer.headers.get("content-location");
       if (first && location) from = location.replace(/^\//, "");
       first = first && !location ? first : null;
-      for await (const event of parsed(answer.body)) {
+      for await (const event of parsed(answer.body, (retry) => (least = Math.min(retry, LONGEST_RETRY_MS)))) {
         failures = 0;
         if (event.id !== null) last = event.id;
         yield event;
@@ -162,13 +164,22 @@ export async function* events(path, { signal, after = null, begin = null } = {})
       if (!isLost || first || failures >= 5) throw error;
     }
     failures += 1;
-    await new Promise((resolve) => setTimeout(resolve, Math.min(1000 * failures, 5000)));
+    await pause(Math.max(Math.min(1000 * failures, 5000), least), signal);
     if (signal?.aborted) return;
   }
 }
 
+// The longest pause that the service may ask for.
+const LONGEST_RETRY_MS = 600_000;
+
+// Ends sooner when the signal says so.
+const pause = (milliseconds, signal) => new Promise((resolve) => {
+  const timer = setTimeout(resolve, milliseconds);
+  signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+});
+
 // Server-sent events as WHATWG HTML, section 9.2.6, has them parsed.
-async function* parsed(body) {
+async function* parsed(body, onRetry) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let event = { id: null, name: "message", data: [] };
@@ -188,6 +199,7 @@ async function* parsed(body) {
         if (name === "data") event.data.push(text);
         else if (name === "event") event.name = text;
         else if (name === "id") event.id = text;
+        else if (name === "retry" && /^\d+$/.test(text)) onRetry(Number(text));
       }
     }
   } finally {

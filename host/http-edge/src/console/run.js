@@ -18,6 +18,7 @@ export function open(view) {
   const now = h("div", { class: "now" });
   view.body.append(head, list, now);
   const state = { run: null, entries: new Map(), calls: [], words: "", isLive: false };
+  let following = new AbortController();
 
   const load = async () => {
     let from = 0;
@@ -44,13 +45,16 @@ export function open(view) {
   };
 
   const follow = async () => {
+    following.abort();
+    const own = (following = new AbortController());
+    const signal = AbortSignal.any([own.signal, view.signal]);
     const last = Math.max(-1, ...state.entries.keys());
     state.isLive = true;
     let hasEnded = false;
     drawNow();
     // Every part of an entry that is here is known.
     const after = last < 0 ? null : `${last}.9999`;
-    for await (const event of api.events(`${path}/events`, { signal: view.signal, after })) {
+    for await (const event of api.events(`${path}/events`, { signal, after })) {
       take(state, event);
       hasEnded ||= ["run.ended", "run.failed"].includes(event.name);
       if (event.name === "run.failed") state.failure = event.data.body?.error;
@@ -58,6 +62,7 @@ export function open(view) {
       else if (event.name !== "run.ended" && event.name !== "run.failed") draw();
       if (SAID[event.name]) view.say(SAID[event.name](event.data));
     }
+    if (own.signal.aborted) return;
     state.isLive = false;
     // With the receipts in full, which only the journal has.
     await load();
@@ -68,13 +73,13 @@ export function open(view) {
     }
   };
 
-  view.attempt(async () => {
+  const again = async () => {
     await load();
     if (!state.run || state.run.outcome === "running") await follow();
-  }, async () => {
-    await load();
-    if (!state.run || state.run.outcome === "running") await follow();
-  });
+  };
+  // What waits for somebody is followed with long pauses: its end is looked for at once.
+  state.cancelled = () => view.attempt(again, again);
+  view.attempt(again, again);
 }
 
 const SAID = {
@@ -104,7 +109,8 @@ export function take(state, { id, name, data }) {
   }
 }
 
-function summary(view, path, { run, entries, failure }) {
+function summary(view, path, state) {
+  const { run, entries, failure } = state;
   const all = [...entries.values()];
   const sum = (of) => all.reduce((sum, entry) => sum + (of(entry) ?? 0), 0);
   const tools = all.filter((entry) => entry.kind === "tool_returned");
@@ -116,6 +122,7 @@ function summary(view, path, { run, entries, failure }) {
     if (!(await view.confirm("Cancel this run?", "What it did stays recorded. It cannot be taken up again.", "Cancel it"))) return;
     await api.json(`${path}/cancel`, { method: "POST", body: {} });
     view.say("The run is cancelled, or will be within seconds.");
+    state.cancelled();
   }), { "data-key": "cancel", class: "danger" });
   return [
     facts([

@@ -53,8 +53,10 @@ export function open(view) {
   const load = async () => {
     const { data, nextCursor } = await page(null);
     const before = newest.map((run) => run.runId + run.outcome).join();
+    // What has left the first page stays in its place above the older ones.
+    if (older.length > 0) older.unshift(...newest.filter((run) => !data.some((other) => other.runId === run.runId)));
+    else cursor = nextCursor;
     newest = data;
-    if (older.length === 0) cursor = nextCursor;
     show();
     if (before !== newest.map((run) => run.runId + run.outcome).join()) view.say(`${newest.length} runs are shown.`);
   };

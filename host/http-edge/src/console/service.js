@@ -9,7 +9,7 @@ export const title = () => "Service";
 const METRICS = [
   "agent_active_requests", "agent_admission_in_use", "agent_admission_waiting", "agent_circuit_state", "agent_runs_total", "agent_cache_requests_total",
   "agent_model_calls_total", "agent_tool_calls_total", "agent_queue_waiting_jobs", "agent_queue_active_jobs", "agent_queue_delayed_jobs",
-  "agent_rate_limited_total", "agent_rate_fallbacks_total", "agent_http_connections", "process_resident_memory_bytes",
+  "agent_rate_limited_total", "agent_rate_fallbacks_total", "agent_http_connections", "agent_process_resident_memory_bytes",
 ];
 
 export function open(view) {

@@ -41,12 +41,15 @@ export const one = {
     const audit = h("div", {});
     view.body.append(body, difference, audit);
     let tag = null;
+    let shown = null;
 
     const load = async () => {
       const { value, tag: read } = await api.json(path, { signal: view.signal });
-      // Drawn anew only when it has changed, so that nobody's finger misses a button.
-      if (read !== null && read === tag && value.trial?.state.kind !== "running") return;
-      tag = read;
+      // Drawn anew only when it has changed, so that nobody's finger misses a button. What serves here follows a change of the
+      // revision a moment later.
+      const now = JSON.stringify([read, value.status, value.serving, value.fault]);
+      if (now === shown && value.trial?.state.kind !== "running") return;
+      [tag, shown] = [read, now];
       view.show(body, drawn(view, value, { change, compare, begin }));
     };
     const change = (kind, digest) => view.attempt(async () => {
@@ -64,7 +67,7 @@ export const one = {
       try {
         await api.json(`${path}/${verb}`, { method: "POST", body: value, headers });
       } finally {
-        tag = null;
+        shown = null;
         await load();
       }
       if (trail.open) await showTrail();

@@ -16,6 +16,7 @@ use agent_core::ports::JournalResult;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::unfold;
 use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -179,8 +180,16 @@ impl<W: WriteStream> EventStream<W> {
 
     fn respond_until(self, until: Option<Instant>) -> Response {
         let Self { run: Begun { following, first }, writer, location, permit } = self;
-        let state =
-            Streaming { following, first, writer, is_begun: false, until, is_cut: false, _permit: permit };
+        let state = Streaming {
+            following: Some(following),
+            waiting: None,
+            first,
+            writer,
+            is_begun: false,
+            until,
+            is_cut: false,
+            _permit: permit,
+        };
         let chunks = unfold(state, async |mut state| {
             let chunk = state.next_chunk().await?;
             Some((Ok::<_, Infallible>(chunk), state))
@@ -222,7 +231,11 @@ pub(crate) fn respond(events: Body) -> Response {
 }
 
 struct Streaming<W> {
-    following: Following,
+    /// Absent while it is waited for.
+    following: Option<Following>,
+    /// What comes next, with the reader that it comes from. It goes on over heartbeats: a store that takes
+    /// longer than one would otherwise be asked anew at each, and never answer.
+    waiting: Option<BoxFuture<'static, (Option<Followed>, Following)>>,
     first: Option<Followed>,
     writer: W,
     is_begun: bool,
@@ -246,9 +259,10 @@ impl<W: WriteStream> Streaming<W> {
         // Many events are none of the protocol's.
         loop {
             while let Some(followed) = next {
-                self.writer.write(self.following.run_id(), &followed).await;
+                let following = self.following.as_mut()?;
+                self.writer.write(following.run_id(), &followed).await;
                 let is_small = self.writer.text().len() < MOST_BYTES;
-                next = if is_small { self.following.next_ready() } else { None };
+                next = if is_small { following.next_ready() } else { None };
                 if is_small && next.is_none() {
                     self.writer.settle();
                 }
@@ -268,8 +282,15 @@ impl<W: WriteStream> Streaming<W> {
             self.writer.cut();
             return Some(None);
         }
-        match timeout(HEARTBEAT, self.following.next()).await {
-            Ok(next) => Some(Some(next?)),
+        if let Some(mut following) = self.following.take() {
+            self.waiting = Some(Box::pin(async move { (following.next().await, following) }));
+        }
+        let waited = timeout(HEARTBEAT, self.waiting.as_mut()?).await;
+        match waited {
+            Ok((next, following)) => {
+                (self.waiting, self.following) = (None, Some(following));
+                Some(Some(next?))
+            }
             Err(_elapsed) => {
                 comment(self.writer.text(), "heartbeat");
                 Some(None)

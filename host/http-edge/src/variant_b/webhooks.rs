@@ -20,7 +20,8 @@ use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id};
 
-/// Most bytes of a message. Of a larger one the result is left out: it can be read under the job's id.
+/// Most bytes of a message. Of a larger one the result is left out, or what the job waits for: either can be
+/// read under its id.
 const MOST_BYTES: usize = 1 << 20;
 
 pub(super) fn describe_read() -> Operation {

@@ -53,13 +53,13 @@ impl ProviderError {
         let is = |words: &[&str]| self.kinds.iter().any(|kind| words.iter().any(|word| kind.contains(word)));
         if self.status.is_some_and(|status| (400..600).contains(&status)) {
             self.status
-        } else if is(&["rate_limit", "too_many_requests"]) {
+        } else if is(&["rate_limit", "too_many_requests", "insufficient_quota"]) {
             Some(429)
         } else if is(&["invalid_request", "bad_request", "context_length"]) {
             Some(400)
         } else if is(&["authentication", "invalid_api_key"]) {
             Some(401)
-        } else if is(&["permission", "insufficient_quota", "billing"]) {
+        } else if is(&["permission", "billing"]) {
             Some(403)
         } else if is(&["not_found"]) {
             Some(404)
@@ -132,6 +132,7 @@ mod tests {
             (r#"{"error":{"message":"m","code":502}}"#, Some(502)),
             (r#"{"error":{"message":"m","code":7}}"#, None),
             (r#"{"error":{"message":"m","code":"rate_limit_exceeded"}}"#, Some(429)),
+            (r#"{"error":{"message":"m","code":"insufficient_quota"}}"#, Some(429)),
             (r#"{"error":{"message":"m","type":"invalid_request_error"}}"#, Some(400)),
             (r#"{"error":{"message":"m","type":"authentication_error"}}"#, Some(401)),
             (r#"{"error":{"message":"m","code":"model_not_found"}}"#, Some(404)),

@@ -23,10 +23,12 @@ const HIGHEST_MINIMUM: u32 = 64;
 /// No model's bound is lower. A smaller number counts something else: a version, a position.
 const LOWEST_BOUND: u32 = 16;
 
-/// What the format of an output is called in requests, the parallel calls, and the texts that end a reply.
+/// What the format of an output is called in requests, the parallel calls, the texts that end a reply, and
+/// what asks for a stream.
 const FORMATS: [&str; 4] = ["response_format", "output_config", "output_format", "json_schema"];
 const ONE_CALL: [&str; 2] = ["parallel_tool_calls", "disable_parallel_tool_use"];
 const STOP: [&str; 4] = ["stop_sequences", "'stop'", "`stop`", "\"stop\""];
+const STREAM: [&str; 4] = ["stream_options", "'stream'", "`stream`", "\"stream\""];
 
 /// What a refused request held, as far as a refusal can be about it.
 #[derive(Debug, Clone, Copy)]
@@ -62,12 +64,10 @@ pub(crate) fn correct(
 ) -> Option<Correction> {
     let about = |parameter: &str| match &refusal.parameter {
         Some(named) => named == parameter,
-        None => refusal.message.find(parameter).is_some_and(|at| at < NAMED_WITHIN),
+        None => names(refusal, parameter),
     };
     let message = refusal.message.to_ascii_lowercase();
-    let unsupported = ["support", "deprecated", "unrecognized", "not permitted", "not allowed"]
-        .iter()
-        .any(|word| message.contains(word));
+    let unsupported = says_unsupported(&message);
     let renamed = message.contains("max_completion_tokens");
     let lasting = |profile| Some(Correction { profile, lasting: true });
     let named = |parameters: &[&str]| parameters.iter().any(|parameter| about(parameter));
@@ -103,6 +103,29 @@ pub(crate) fn correct(
     } else {
         None
     }
+}
+
+/// Whether a refusal says that this server streams no replies, or does not take a parameter for that.
+pub(crate) fn refuses_streams(refusal: &ProviderError) -> bool {
+    match &refusal.parameter {
+        Some(parameter) => parameter.starts_with("stream"),
+        None => {
+            let message = refusal.message.to_ascii_lowercase();
+            // Some stream everything but calls of tools.
+            let of_tools = ["tool", "function", "schema"].iter().any(|word| message.contains(word));
+            says_unsupported(&message) && !of_tools && STREAM.iter().any(|word| names(refusal, word))
+        }
+    }
+}
+
+fn names(refusal: &ProviderError, parameter: &str) -> bool {
+    refusal.message.find(parameter).is_some_and(|at| at < NAMED_WITHIN)
+}
+
+/// Whether a refusal, in lower case, says that something is not taken at all.
+fn says_unsupported(refusal: &str) -> bool {
+    let words = ["support", "deprecated", "unrecognized", "not permitted", "not allowed"];
+    words.iter().any(|word| refusal.contains(word))
 }
 
 /// Whether a refusal is about formats at all, and not about the one schema that was sent: only then is it
@@ -293,6 +316,22 @@ mod tests {
             ("Invalid schema for function 'parallel_tool_calls': it is not supported", None, None),
         ] {
             assert_eq!(corrected(ProviderProfile::OPENAI, message, parameter), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_streams_is_told_from_one_that_mentions_them() {
+        for (message, parameter, expected) in [
+            ("Unrecognized request argument supplied: stream_options", None, true),
+            ("stream_options: Extra inputs are not permitted", None, true),
+            ("Your organization must be verified to stream this model.", Some("stream"), true),
+            ("Tools are not supported when `stream` is set", None, false),
+            ("No such thing is supported: a stream of words", None, false),
+            ("Unsupported value: 'a stream_options of mine'", Some("messages"), false),
+        ] {
+            let parameter = parameter.map(str::to_owned);
+            let refusal = ProviderError { message: message.into(), parameter, ..ProviderError::default() };
+            assert_eq!(refuses_streams(&refusal), expected, "{message}");
         }
     }
 

@@ -89,6 +89,15 @@ impl<'a> Negotiation<'a> {
         Some(ModelReply { usage, ..reply })
     }
 
+    /// The provider refused while the reply was to be streamed. Whether it may be about that.
+    pub(crate) fn refused_stream(&mut self, refusal: &ProviderError) -> bool {
+        if correction::refuses_streams(refusal) {
+            self.profile.stream = false;
+            self.learnt = Some(self.profile);
+        }
+        !self.profile.stream || refusal.message.contains("stream")
+    }
+
     /// The provider refused. Whether there is another form to send.
     pub(crate) fn refused(&mut self, refusal: &ProviderError) -> bool {
         let forbids_calls = self.request.tool_choice == ToolChoice::None && self.shows_tools();

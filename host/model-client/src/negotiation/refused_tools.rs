@@ -215,6 +215,7 @@ fn refuses_all(refusal: &ProviderError) -> bool {
     let text = beginning(refusal);
     [
         "does not support tools",
+        "no endpoints found that support tool use",
         "not support tool",
         "not support function",
         "tool choice requires",
@@ -380,8 +381,10 @@ mod tests {
         assert_eq!(search(&SHOWN, &["add", "text_stats"], named).0, ["add", "text_stats"]);
         let unnamed = |_: &[&str]| provider_error("failed to parse grammar", None);
         assert_eq!(search(&SHOWN, &SHOWN, unnamed).0, SHOWN);
-        let none = |_: &[&str]| provider_error("model \"gemma\" does not support tools", None);
-        assert_eq!(search(&SHOWN, &SHOWN, none), (SHOWN.map(str::to_owned).to_vec(), 2));
+        for words in ["model \"gemma\" does not support tools", "No endpoints found that support tool use."] {
+            let none = |_: &[&str]| provider_error(words, None);
+            assert_eq!(search(&SHOWN, &SHOWN, none), (SHOWN.map(str::to_owned).to_vec(), 2));
+        }
     }
 
     #[test]

@@ -1,8 +1,13 @@
 //! Combinations of schemas: `anyOf` and `oneOf`, beside the `$ref` and `allOf` that `json_schema` takes
 //! together.
 
+use std::collections::HashSet;
+
 use json_schema::syntax::{Document, Keywords, add_properties, add_required};
 use serde_json::{Map, Value, json};
+
+/// So many values that are copied for a part, or bytes of a text, count as one more part.
+const COPIED_FOR_A_PART: usize = 64;
 
 /// Reads one schema.
 pub(super) struct Reader<'a> {
@@ -12,10 +17,28 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A part's keywords with its references followed and its `allOf` taken together.
+    /// A part's keywords with its references followed and its `allOf` taken together. Those are copies, and a
+    /// short schema may refer to a long part many times.
     pub(super) fn combined(&mut self, schema: &Value) -> Map<String, Value> {
-        self.document.combined(schema, &mut self.left)
+        let all = self.document.combined(schema, &mut self.left);
+        self.left = self.left.saturating_sub(size_of_members(&all) / COPIED_FOR_A_PART);
+        all
     }
+}
+
+fn size_of_members(members: &Map<String, Value>) -> usize {
+    members.iter().map(|(name, value)| name.len() / COPIED_FOR_A_PART + size(value)).sum()
+}
+
+/// How many values it is, where a long text counts as several.
+fn size(value: &Value) -> usize {
+    let within: usize = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len() / COPIED_FOR_A_PART,
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(members) => size_of_members(members),
+    };
+    within + 1
 }
 
 /// The alternatives of a part, if it has any.
@@ -46,6 +69,10 @@ pub(super) fn fold_alternatives(reader: &mut Reader<'_>, keywords: &mut Map<Stri
     let mut common: Option<Vec<Value>> = None;
     let mut properties: Map<String, Value> = Map::new();
     for alternative in &listed {
+        if reader.left == 0 {
+            // What is made of it now is not used.
+            break;
+        }
         let alternative = reader.combined(alternative);
         let alternative = Keywords::from(&alternative);
         for (name, schema) in alternative.members("properties").into_iter().flatten() {
@@ -53,10 +80,13 @@ pub(super) fn fold_alternatives(reader: &mut Reader<'_>, keywords: &mut Map<Stri
             let either = known.map_or_else(|| schema.clone(), |known| either(reader, known, schema));
             properties.insert(name.clone(), either);
         }
-        let required = alternative.list("required").to_vec();
+        let required = alternative.list("required");
         common = Some(match common {
-            None => required,
-            Some(before) => before.into_iter().filter(|name| required.contains(name)).collect(),
+            None => required.to_vec(),
+            Some(before) => {
+                let required: HashSet<&Value> = required.iter().collect();
+                before.into_iter().filter(|name| required.contains(name)).collect()
+            }
         });
     }
     add_properties(keywords, &Value::Object(properties));

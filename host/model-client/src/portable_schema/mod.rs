@@ -26,6 +26,8 @@ mod server_checks;
 mod tests;
 mod types;
 
+use std::collections::HashSet;
+
 pub(crate) use descriptions::cut;
 
 use json_schema::syntax::{Document, Keywords};
@@ -40,17 +42,24 @@ const MOST_BYTES: usize = 16 << 10;
 /// The most parts that one schema is read as, references followed.
 const MOST_PARTS: usize = 2_000;
 
+/// The most parts that the schemas of one caller's functions are read as: each user may bring other ones with
+/// each request, and whoever reads them serves others beside.
+pub(crate) const MOST_PARTS_OF_A_CALLER: usize = 4 * MOST_PARTS;
+
 /// How deep a schema is rendered: as deep as it fits. Below that only types are left.
 const LEVELS: [u32; 4] = [12, 6, 3, 1];
 
 /// A longer default is left out.
 const MOST_DEFAULT_BYTES: usize = 64;
 
-/// The normalised form of the schema of a tool's arguments.
-pub(crate) fn portable(schema: &Value) -> Value {
+/// The normalised form of the schema of a tool's arguments. The parts that are read for it are taken off
+/// `left`; where too few are left it is an object of any properties.
+pub(crate) fn portable(schema: &Value, left: &mut usize) -> Value {
     for levels in LEVELS {
-        let mut reader = Reader { document: Document(schema), left: MOST_PARTS };
+        let most = MOST_PARTS.min(*left);
+        let mut reader = Reader { document: Document(schema), left: most };
         let form = reader.root(levels);
+        *left -= most - reader.left;
         if reader.left > 0 && form.to_string().len() <= MOST_BYTES {
             return form;
         }
@@ -120,11 +129,12 @@ impl Reader<'_> {
 
     fn object(&mut self, keywords: Keywords<'_>, levels: u32, is_root: bool) -> Value {
         let required = types::required(keywords);
+        let needed: HashSet<&str> = required.iter().copied().collect();
         let mut properties = Map::new();
         let named = keywords.members("properties");
         if levels > 0 {
             for (name, schema) in named.into_iter().flatten() {
-                let place = Place { levels: levels - 1, optional: !required.contains(&name.as_str()) };
+                let place = Place { levels: levels - 1, optional: !needed.contains(name.as_str()) };
                 if types::is_portable_name(name) && *schema != Value::Bool(false) {
                     properties.insert(name.clone(), self.part(schema, place));
                 }

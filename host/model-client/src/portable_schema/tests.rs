@@ -4,7 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::server_checks::refusals;
-use super::{MOST_BYTES, portable};
+use super::{MOST_BYTES, free_form};
+
+fn portable(schema: &Value) -> Value {
+    super::portable(schema, &mut { usize::MAX })
+}
 
 /// The form of one argument that must be given.
 fn argument(schema: &Value) -> Value {
@@ -250,6 +254,30 @@ fn whatever_a_schema_is_the_form_is_taken_and_bounded() {
         assert_eq!(refusals(&form), [] as [String; 0], "{form}");
         assert!(form.to_string().len() <= MOST_BYTES);
     }
+}
+
+/// Some kilobytes would else be worth seconds of the thread that serves others beside.
+#[test]
+fn a_long_part_that_is_referred_to_many_times_is_not_read_each_time() {
+    let names: Vec<_> = (0..2_000).map(|n| format!("n{n}")).collect();
+    let many = |parts: usize, long: &Value| {
+        let parts: Value = (0..parts).map(|n| (format!("p{n}"), json!({ "$ref": "#/$defs/long" }))).collect();
+        json!({ "type": "object", "properties": parts, "$defs": { "long": long } })
+    };
+    for long in [
+        json!({ "type": "object", "required": names }),
+        json!({ "type": "string", "enum": names }),
+        json!({ "type": "string", "x-notes": "x".repeat(200_000) }),
+    ] {
+        assert_ne!(portable(&many(3, &long)), free_form());
+        assert_eq!(portable(&many(150, &long)), free_form());
+    }
+    let references = vec![json!({ "$ref": "#/$defs/long" }); 150];
+    let merged = json!({ "allOf": references, "$defs": { "long": { "required": names } } });
+    assert_eq!(portable(&merged), free_form());
+    let mut left = 3;
+    assert_eq!(super::portable(&many(9, &json!({})), &mut left), free_form());
+    assert_eq!(left, 0);
 }
 
 /// The form must not forbid what the tool takes: a server that generates by a grammar could not write it.

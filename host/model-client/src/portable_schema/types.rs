@@ -1,5 +1,7 @@
 //! Types of schemas: which are said, and which follow from other keywords.
 
+use std::collections::HashSet;
+
 use json_schema::syntax::Keywords;
 use serde_json::{Map, Value, json};
 
@@ -106,6 +108,9 @@ pub(super) fn merged_enumeration(forms: &[Value]) -> Option<Value> {
         }
         let new = listed.iter().filter(|value| !values.contains(value));
         values.extend(new.collect::<Vec<_>>());
+        if values.len() > MOST_CHOICES {
+            return None;
+        }
     }
     let mut form = render_values(values)?;
     if !texts.is_empty() {
@@ -152,15 +157,10 @@ fn is_a(value: &Value, name: &str) -> bool {
     }
 }
 
-/// The properties that must be there, as far as they are named properly.
+/// The properties that must be there, each once.
 pub(super) fn required(keywords: Keywords<'_>) -> Vec<&str> {
-    let mut names = Vec::new();
-    for name in keywords.required() {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let mut names = HashSet::new();
+    keywords.required().filter(|name| names.insert(*name)).collect()
 }
 
 /// Whether every provider takes this as the name of a property.

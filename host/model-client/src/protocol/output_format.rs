@@ -1,6 +1,9 @@
 //! JSON for an answer: by the provider's own mode where it has one, else by an instruction to the model.
 
+use std::collections::HashSet;
+
 use agent_core::words::OutputFormat;
+use json_schema::syntax::Keywords;
 use serde_json::Value;
 
 use super::Prompt;
@@ -40,9 +43,8 @@ fn has_closed_objects(schema: &Value, levels: u32) -> bool {
     match schema {
         Value::Object(fields) => {
             let is_closed = fields.get("properties").and_then(Value::as_object).is_none_or(|properties| {
-                let required = fields.get("required").and_then(Value::as_array);
-                let is_required =
-                    |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
+                let required: HashSet<&str> = Keywords::from(fields).required().collect();
+                let is_required = |name: &String| required.contains(name.as_str());
                 schema["additionalProperties"] == false && properties.keys().all(is_required)
             });
             is_closed && fields.values().all(|value| has_closed_objects(value, levels))

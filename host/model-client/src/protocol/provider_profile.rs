@@ -26,6 +26,8 @@ pub(crate) struct ProviderProfile {
     pub(crate) one_call: bool,
     /// The provider takes texts at which a reply ends. Reasoning models refuse any.
     pub(crate) stop: bool,
+    /// The server streams replies.
+    pub(crate) stream: bool,
 }
 
 impl ProviderProfile {
@@ -42,6 +44,7 @@ impl ProviderProfile {
         format_beside_tools: true,
         one_call: true,
         stop: true,
+        stream: true,
     };
     /// Everybody else: the many servers that imitate OpenAI all know the old name of the token limit.
     pub(crate) const OTHER: Self = Self {

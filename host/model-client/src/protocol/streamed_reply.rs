@@ -59,10 +59,10 @@ impl StreamedReply {
 
     /// Takes bytes, and gives the text in them.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
-        let mut text = String::new();
+        let (mut text, was_whole) = (String::new(), self.is_whole());
         match self.parser.push(bytes) {
             Ok(events) => self.take_all(&events, &mut text),
-            Err(TooMuch) => self.state = State::Unreadable(too_large()),
+            Err(TooMuch) => self.stop(State::Unreadable(too_large()), was_whole),
         }
         text
     }
@@ -83,11 +83,7 @@ impl StreamedReply {
             let was_whole = self.is_whole();
             match self.parser.end() {
                 Ok(event) => self.take_all(event.as_slice(), &mut String::new()),
-                Err(TooMuch) => self.state = State::Unreadable(too_large()),
-            }
-            // Half an event behind a whole reply is where the connection broke. The reply does without it.
-            if was_whole && matches!(self.state, State::Unreadable(_)) {
-                self.state = State::Ended;
+                Err(TooMuch) => self.stop(State::Unreadable(too_large()), was_whole),
             }
         }
         match self.state {
@@ -105,20 +101,27 @@ impl StreamedReply {
             if self.is_over() {
                 return;
             }
+            let was_whole = self.is_whole();
             match self.assembler.take(event) {
                 Ok(Part::Text(more)) => {
                     self.bytes += more.len();
                     text.push_str(&more);
                 }
                 Ok(Part::Other(bytes)) => self.bytes += bytes,
-                Ok(Part::End) => self.state = State::Ended,
-                Ok(Part::Error(body)) => self.state = State::Error(body),
-                Err(unreadable) => self.state = State::Unreadable(unreadable),
+                Ok(Part::End) => self.stop(State::Ended, was_whole),
+                Ok(Part::Error(body)) => self.stop(State::Error(body), was_whole),
+                Err(unreadable) => self.stop(State::Unreadable(unreadable), was_whole),
             }
             if self.bytes > MOST_BYTES {
-                self.state = State::Unreadable(too_large());
+                self.stop(State::Unreadable(too_large()), was_whole);
             }
         }
+    }
+
+    /// Nothing more is read. What comes behind a whole reply spoils it in no way, be it half an event of a
+    /// connection that broke, an error or no JSON: the reply was paid for, and does without it.
+    fn stop(&mut self, state: State, was_whole: bool) {
+        self.state = if was_whole { State::Ended } else { state };
     }
 }
 

@@ -71,6 +71,27 @@ async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_cou
     }
 }
 
+#[tokio::test]
+async fn a_tool_that_is_not_shown_is_not_demanded_either() {
+    let tools = catalog("d");
+    for protocol in both() {
+        let (refusal, reply) = (Answer::error(400, SCHEMA), Answer::reply(protocol, "3"));
+        // All; none; the first half; the third; the others. Then without the one that is refused.
+        let script = [&refusal, &reply, &reply, &refusal, &reply, &reply].map(Clone::clone);
+        let provider = ScriptedProvider::start(protocol, script).await;
+        let model = model(protocol, &provider);
+        for name in ["text_stats", "json_query"] {
+            let tool_choice = ToolChoice::Tool(name);
+            let request = ModelRequest { tools: &tools, tool_choice, ..request() };
+            assert_eq!(model.complete(request).await.unwrap().content, "3");
+        }
+        let requests = provider.requests();
+        let demanded: Vec<_> = requests.iter().map(|sent| sent.body["tool_choice"].is_object()).collect();
+        assert_eq!(demanded, [true, false, false, false, true, false]);
+        assert_eq!(shown(&requests[5]), ["add", "calculate", "text_stats"]);
+    }
+}
+
 /// Some providers tell that the few tokens of a probe did not suffice as an error. It is no refusal and no
 /// answer.
 #[tokio::test]

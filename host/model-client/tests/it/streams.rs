@@ -8,7 +8,7 @@ use agent_core::words::{ModelReply, Usage};
 use model_client::Provider;
 use serde_json::json;
 
-use crate::call::{both, openai, request, retrying};
+use crate::call::{both, model, openai, request, retrying};
 use crate::provider::{Answer, ScriptedProvider};
 
 /// Collects what is told; a reset is `|`.
@@ -175,6 +175,20 @@ async fn a_server_that_does_not_stream_is_understood() {
     let refused = Answer::error(400, "Unrecognized request argument supplied: stream_options");
     let (reply, told, asked) = ask(openai(), [refused, Answer::reply(openai(), "hi")]).await;
     assert_eq!((reply.unwrap().content.as_str(), told.as_str(), asked), ("hi", "", 2));
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_to_stream_is_not_asked_to_for_a_while() {
+    let refused = Answer::error(400, "Unrecognized request argument supplied: stream_options");
+    let reply = Answer::reply(openai(), "hi");
+    let provider = ScriptedProvider::start(openai(), [refused, reply.clone(), reply]).await;
+    let (model, told) = (model(openai(), &provider), RecordedDeltas::default());
+    for _ in 0..2 {
+        let request = ModelRequest { deltas: Some(&told), ..request() };
+        assert_eq!(model.complete(request).await.unwrap().content, "hi");
+    }
+    let streamed: Vec<_> = provider.requests().iter().map(|sent| sent.body["stream"] == true).collect();
+    assert_eq!(streamed, [true, false, false]);
 }
 
 #[tokio::test]

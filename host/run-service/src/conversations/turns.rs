@@ -48,14 +48,15 @@ fn without_corrections(transcript: &[Message], question: usize) -> impl Iterator
 /// turns; and of a turn that is too large by itself its images, then everything but the beginning of its
 /// first message and of its last reply. Where an image was, its name stays. The metadata go to the new turn,
 /// and turns in which nothing is said have done their work.
-pub fn appended(mut turns: Vec<Turn>, turn: Turn) -> Vec<Turn> {
+pub fn appended(mut turns: Vec<Turn>, mut turn: Turn) -> Vec<Turn> {
+    // They have bounds of their own, and no words are left out for them.
+    let metadata = std::mem::take(&mut turn.metadata);
     let turn = if turn_bytes(&turn) > MOST_TURN_BYTES { without_images(turn) } else { turn };
     let mut turn = if turn_bytes(&turn) > MOST_TURN_BYTES { shortened(turn) } else { turn };
-    if turn.metadata.is_empty()
-        && let Some(last) = turns.last_mut()
-    {
-        turn.metadata = std::mem::take(&mut last.metadata);
-    }
+    turn.metadata = match turns.last_mut() {
+        Some(last) if metadata.is_empty() => std::mem::take(&mut last.metadata),
+        Some(_) | None => metadata,
+    };
     turns.retain(|turn| !turn.messages.is_empty());
     turns.push(turn);
     leave_out_images(&mut turns);
@@ -319,5 +320,11 @@ mod tests {
         turns = appended(turns, turn("b", vec![user("q"), reply("a")]));
         assert_eq!(ids(&turns), ["a", "b"]);
         assert_eq!([&turns[0].metadata, &turns[1].metadata], [&BTreeMap::new(), &metadata]);
+        // Beside a turn that is as large as may be.
+        let mut full = turn("c", vec![user("q"), reply(""), reply("a")]);
+        full.messages[1] = reply(&"x".repeat(MOST_TURN_BYTES - turn_bytes(&full)));
+        assert_eq!(turn_bytes(&full), MOST_TURN_BYTES);
+        turns = appended(turns, Turn { metadata, ..full.clone() });
+        assert_eq!(turns[2].messages, full.messages);
     }
 }

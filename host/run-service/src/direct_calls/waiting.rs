@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use agent_core::agent_loop::{Run, recorded_end, refusal};
 use agent_core::ports::RunStore;
-use agent_core::words::{Event, Job, JobStatus, Options, StopReason, ToolCall, ToolReturn};
+use agent_core::words::{
+    Event, Job, JobStatus, Options, StopReason, ToolCall, ToolOutcome, ToolReceipt, ToolReturn,
+};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
@@ -85,6 +87,8 @@ impl WaitingCalls {
                 let made = receipt.map(|receipt| ToolReturn { content: result.output.clone(), receipt });
                 Called::Answered(made.unwrap_or_else(|| refusal::not_run(call, FAILED)))
             }
+            // The call was made, as it might have come to something that waits in its middle.
+            Err(InvokeError::TimedOut { limit, .. }) => Called::Answered(stopped(call, limit)),
             Err(error) => {
                 warn!(%error, "a direct call that has to wait could not be kept");
                 let why = "somebody has to approve this call, and it could not be kept until then: try again";
@@ -127,6 +131,15 @@ impl WaitingCalls {
     pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<(), WaitError> {
         self.jobs.cancel(user_id, job_id).await.map(|_outcome| ()).map_err(WaitError::from)
     }
+}
+
+/// The answer to a call that was made and did not end in time.
+fn stopped(call: &ToolCall, limit: Duration) -> ToolReturn {
+    let content = format!(
+        "Error: the call did not end within {} ms and was stopped. Whether it had an effect is not known.",
+        limit.as_millis()
+    );
+    ToolReturn { content, receipt: ToolReceipt::new(&call.name, ToolOutcome::TimedOut) }
 }
 
 fn state(job: &Job, events: Vec<Event>) -> Result<CallState, WaitError> {

@@ -267,6 +267,18 @@ async fn a_job_that_was_lost_is_dropped_and_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_whose_process_has_little_time_to_stop_is_handed_back_within_it() {
+    let mut bench = bench(ScriptedInvoke::hanging());
+    bench.worker = bench.worker.with_step_grace(SECOND * 3);
+    let job_id = bench.submit().await;
+    let start = Instant::now();
+    bench.work_while(moments(1)).await;
+    assert!(start.elapsed() < SECOND * 10, "{:?}", start.elapsed());
+    assert_eq!(bench.noted(), [AttemptOutcome::HandedBack]);
+    assert_eq!(bench.queue.job(&job_id).status, JobStatus::Waiting);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_stops_before_anybody_else_can_have_its_job() {
     let agent = ScriptedInvoke::hanging();
     let bench = bench(agent.clone());

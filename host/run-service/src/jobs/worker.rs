@@ -35,7 +35,8 @@ use crate::waits::ARMED;
 /// How long the queue is asked to wait for a job. A worker that is told to stop waits no longer than that.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s).
+/// How long a run may take to come to the end of its step when the process ends (it is forced to after 30 s),
+/// unless the process has less.
 const STEP_GRACE: Duration = Duration::from_secs(20);
 
 /// How long one call of a store may take.
@@ -70,6 +71,7 @@ pub struct Worker {
     pub(super) cancelled: Option<Arc<CancelledRuns>>,
     provider: ProviderOutage,
     outage: Outage,
+    step_grace: Duration,
     /// From when the moments are counted at which leases are renewed.
     pub(super) began: Instant,
 }
@@ -94,11 +96,20 @@ impl Worker {
         let provider = ProviderOutage::new(context.circuit.clone());
         let (queue, signals, live) = (jobs.queue.clone(), jobs.signals.clone(), jobs.live.clone());
         let (cancelled, outage, began) = (jobs.cancelled.clone(), Outage::default(), Instant::now());
-        Self { queue, signals, live, context, cancelled, provider, outage, began }
+        let step_grace = STEP_GRACE;
+        Self { queue, signals, live, context, cancelled, provider, outage, step_grace, began }
+    }
+
+    /// Has runs take no longer than that to come to the end of their step when the process ends: what is cut
+    /// off with the process is not handed back, and counts as a worker that died.
+    #[must_use]
+    pub fn with_step_grace(self, step_grace: Duration) -> Self {
+        Self { step_grace: step_grace.min(STEP_GRACE), ..self }
     }
 
     /// One job after the other until `stopping`. Then the run under way stops at its next step boundary, or
-    /// is dropped after 20 s, and its job is handed back. Called once for each job to be worked on at once.
+    /// is dropped after 20 s or less, and its job is handed back. Called once for each job to be worked on at
+    /// once.
     pub async fn work(&self, stopping: CancellationToken) {
         let mut pause = Backoff::new(FIRST_PAUSE, LAST_PAUSE);
         let mut next = None;
@@ -269,7 +280,7 @@ impl Worker {
             () = running.cancelled() => End::Cancelled,
             end = self.hold(claim) => end,
             answer = &mut run => End::Ran(answer.unwrap_or(Err(RunError::Panicked.into()))),
-            () = after(stopping, STEP_GRACE) => End::OutOfTime,
+            () = after(stopping, self.step_grace) => End::OutOfTime,
         };
         if matches!(end, End::Cancelled) {
             // Model and tools are dropped at once. What is left is for the run to write down what it had

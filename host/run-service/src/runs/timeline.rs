@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use agent_core::terminal_text::shown;
 use agent_core::words::{
     Event, Exchange, ModelReply, ReceiptDetail, RunOutcome, RunRecord, Task, ToolCall, ToolOutcome,
-    ToolReceipt, Usage,
+    ToolReceipt, Usage, Verdict,
 };
 use chrono::{DateTime, SecondsFormat};
 
@@ -140,6 +140,10 @@ impl<'a> Timeline<'a> {
             Event::HandedBack => self.numbered(number, format_args!("handed back")),
             Event::Waiting { waits, .. } => self.waiting(number, waits),
             Event::Decided { wait, decision } => {
+                // The run pays for those that it began.
+                if let Verdict::Ended { usage, .. } = &decision.verdict {
+                    self.totals.usage = self.totals.usage.plus(*usage);
+                }
                 let decided = waits::decided(decision);
                 self.numbered(number, format_args!("{}: {decided}", word(wait)));
             }

@@ -191,7 +191,7 @@ impl Following {
                     Err(_lagged) => self.interrupt(Interruption::TooSlow),
                 },
                 ending = &mut self.ends => self.ending = Some(ending),
-                () = sleep_until(self.polls.at) => self.read().await,
+                () = sleep_until(self.polls.at) => self.poll().await,
             }
         }
     }
@@ -252,6 +252,17 @@ impl Following {
         }
         if !new.text.is_empty() {
             self.ready.push_back(Followed::Delta(Delta::Text(new.text.clone())));
+        }
+    }
+
+    /// Asks the store by itself. What this process has not told of was written by another one: the run may be
+    /// carried there by now, as that of a job may whose attempt has ended here.
+    async fn poll(&mut self) {
+        let before = self.next;
+        self.read().await;
+        if self.polls.is_here && self.next > before {
+            self.polls.is_here = false;
+            self.polls.put_off();
         }
     }
 

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage};
+use agent_core::ports::webhooks::{ClaimBounds, MOST_LOGGED, WebhookMessage, WebhookReply};
 use agent_core::ports::{WebhookOutbox, WebhookSender};
 use agent_core::trace::InTrace as _;
 use agent_core::words::{Job, JobStatus, Webhook, WebhookAttempt, WebhookState, short_run};
@@ -201,20 +201,15 @@ impl Dispatcher {
         let Some(newest) = newest.map(|wait| wait.id.clone()) else {
             return Settled { webhook, next: Some(look_again) };
         };
-        let told = webhook.attempts.iter().filter(|attempt| attempt.wait.as_ref() == Some(&newest));
-        let is_confirmed =
-            |attempt: &WebhookAttempt| attempt.status.is_some_and(|status| (200..300).contains(&status));
-        let tries = u32::try_from(told.clone().count()).unwrap_or(u32::MAX);
-        // A receiver that confirms nothing is told as often as of an end, and then left alone until that.
-        let Some(retry) =
-            schedule::retry(tries, None, spread(&webhook)).filter(|_| !told.clone().any(is_confirmed))
-        else {
-            return Settled { webhook, next: Some(look_again) };
-        };
+        let wanted = next_telling(&webhook, &newest);
+        if wanted != Some(Duration::ZERO) {
+            return Settled { webhook, next: Some(sooner(look_again, wanted)) };
+        }
         let body = (self.context.render)(job, &open);
         let message = WebhookMessage { id: format!("msg_{newest}"), body };
-        self.send(&mut webhook, &message, Some(newest)).await;
-        Settled { webhook, next: Some(retry.min(look_again)) }
+        self.send(&mut webhook, &message, Some(newest.clone())).await;
+        let next = sooner(look_again, next_telling(&webhook, &newest));
+        Settled { webhook, next: Some(next) }
     }
 
     /// Sends a message and notes what came of it. Says that, and when the receiver wants to be asked again.
@@ -262,6 +257,29 @@ impl Dispatcher {
         };
         Settled { webhook, next }
     }
+}
+
+/// In how long the receiver is to be told of that wait; zero when that is due. None when the receiver has
+/// confirmed it or is gone, or was told as often as of an end: then it is left alone until that.
+///
+/// The job is looked at more often than a receiver is asked again. So this goes by the time of the last
+/// attempt, and not by when the webhook is due.
+fn next_telling(webhook: &Webhook, wait: &str) -> Option<Duration> {
+    let is_told = |attempt: &&WebhookAttempt| attempt.wait.as_deref() == Some(wait);
+    let told: Vec<_> = webhook.attempts.iter().filter(is_told).collect();
+    let Some(last) = told.last() else { return Some(Duration::ZERO) };
+    let state = |status: u16| WebhookReply { outcome: Ok(status), retry_after: None }.state();
+    if told.iter().filter_map(|attempt| attempt.status).any(|status| state(status) != WebhookState::Pending) {
+        return None;
+    }
+    let before = u32::try_from(told.len() - 1).unwrap_or(u32::MAX);
+    let pause = schedule::retry(before, None, spread(webhook))?;
+    let ended = UNIX_EPOCH + Duration::from_millis(last.at.saturating_add(last.duration_ms));
+    Some((ended + pause).duration_since(clock::now()).unwrap_or_default())
+}
+
+fn sooner(look_again: Duration, telling: Option<Duration>) -> Duration {
+    telling.map_or(look_again, |telling| telling.min(look_again))
 }
 
 /// Whether the webhook was armed for a retry that the queue has not carried out yet.

@@ -1,5 +1,7 @@
 //! The dispatcher over a queue and an outbox in memory, with the clock paused.
 
+mod waiting;
+
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -388,21 +390,6 @@ async fn a_delivery_under_way_when_the_service_stops_is_finished() {
     assert_eq!(bench.state(), WebhookState::Delivered);
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_a_run_waits_for_is_told_once_and_its_end_afterwards() {
-    let bench = Bench::new(&[Ok(500), Ok(204)]).await;
-    let id = bench.park(None).await;
-    sleep(Duration::from_secs(3600)).await;
-    let got = bench.got();
-    assert_eq!(got.len(), 2, "until it is confirmed, and no more: {got:?}");
-    assert!(got.iter().all(|(_, message)| message.id == format!("msg_{id}")));
-    assert_eq!(got[0].1.body, format!("{} parked{id}", bench.job_id));
-    assert_eq!(bench.state(), WebhookState::Waiting);
-    bench.queue.cancel(&bench.job_id).await.unwrap();
-    sleep(Duration::from_secs(600)).await;
-    assert_eq!((bench.got().len(), bench.state()), (3, WebhookState::Delivered));
-}
-
 /// The receiver has confirmed all of the run before, so nothing of the webhook is due.
 #[tokio::test(start_paused = true)]
 async fn what_the_run_of_a_retry_waits_for_and_its_end_are_told_as_well() {
@@ -475,24 +462,4 @@ async fn the_end_of_a_new_run_is_not_sent_under_the_id_of_the_run_before() {
     assert!(bench.got().is_empty(), "{:?}", bench.got());
     sleep(Duration::from_secs(60)).await;
     assert_eq!((bench.got().len(), bench.state()), (1, WebhookState::Delivered));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_a_child_run_waits_for_is_told_to_the_receiver_of_its_parent() {
-    let bench = Bench::new(&[Ok(204)]).await;
-    let child = bench.queue.add(&JobData::new("pay", "u1")).await.unwrap();
-    let of_parent = bench.park(Some(&child)).await;
-    sleep(Duration::from_secs(60)).await;
-    let got = bench.got();
-    assert_eq!((got.len(), got[0].1.id.as_str()), (1, format!("msg_{of_parent}").as_str()));
-    let of_child = bench.park(None).await;
-    sleep(Duration::from_secs(3600)).await;
-    let got = bench.got();
-    assert_eq!(got.len(), 2, "once: {got:?}");
-    assert_eq!(got[1].1.id, format!("msg_{of_child}"));
-    assert_eq!(got[1].1.body, format!("{} parked{of_parent} {of_child}", bench.job_id));
-    // What was told before is not told again when the child waits no more.
-    bench.queue.cancel(&child).await.unwrap();
-    sleep(Duration::from_secs(3600)).await;
-    assert_eq!(bench.got().len(), 2);
 }

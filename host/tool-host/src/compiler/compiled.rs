@@ -2,8 +2,9 @@
 //!
 //! Compiled code is run as it is found, so a process that can write it can do whatever the host can. The
 //! folder must therefore be writable by this user alone; a file in it ends with the digest of the code before
-//! it, and one that is torn or damaged is compiled anew. Without a folder the code goes through an anonymous
-//! file in memory. This is the one place of the project where `unsafe` is needed.
+//! it, and one that is torn or damaged is compiled anew. Without a folder, or where that takes no more, the
+//! code goes through an anonymous file in memory. This is the one place of the project where `unsafe` is
+//! needed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -94,10 +95,7 @@ impl CompiledCache {
     pub(crate) fn output(&self) -> io::Result<Output> {
         match &self.folder {
             Some(folder) => temp_file::create(folder).map(Output::Named),
-            None => {
-                let file = rustix::fs::memfd_create("compiled-tool", MemfdFlags::CLOEXEC)?;
-                Ok(Output::Anonymous(file.into()))
-            }
+            None => Output::in_memory(),
         }
     }
 
@@ -149,6 +147,12 @@ impl CompiledCache {
 }
 
 impl Output {
+    /// A file in memory, which goes with what is loaded from it.
+    pub(crate) fn in_memory() -> io::Result<Self> {
+        let file = rustix::fs::memfd_create("compiled-tool", MemfdFlags::CLOEXEC)?;
+        Ok(Self::Anonymous(file.into()))
+    }
+
     /// The file, for a compiler.
     pub(crate) fn file(&self) -> io::Result<File> {
         match self {

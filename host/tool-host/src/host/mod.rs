@@ -80,6 +80,9 @@ pub enum StartError {
     /// The tools folder does not exist, and it is not the default one.
     #[error("the tools folder {} does not exist: create it, or set TOOLS_DIR to the one that is meant", .0.display())]
     NoFolder(PathBuf),
+    /// Something else has the name of the tools folder, and it is not the default one.
+    #[error("{} is no folder: set TOOLS_DIR to the one that is meant", .0.display())]
+    NotAFolder(PathBuf),
 }
 
 impl ToolHost {
@@ -293,11 +296,17 @@ impl ToolHost {
     }
 }
 
-/// Refuses a tools folder that is missing, and a policy that lies in it.
+/// Refuses a tools folder that is missing or none, and a policy that lies in it.
 async fn check_places(config: &Config) -> Result<(), StartError> {
     let path = &config.folder;
-    if !config.folder_may_be_absent && is_missing(path).await {
-        return Err(StartError::NoFolder(std::path::absolute(path).unwrap_or_else(|_error| path.clone())));
+    if !config.folder_may_be_absent {
+        let absolute = || std::path::absolute(path).unwrap_or_else(|_error| path.clone());
+        match tokio::time::timeout(LOOK_WAIT, tokio::fs::metadata(path)).await {
+            Ok(Err(error)) if error.kind() == NotFound => return Err(StartError::NoFolder(absolute())),
+            Ok(Ok(found)) if !found.is_dir() => return Err(StartError::NotAFolder(absolute())),
+            // One that does not answer may answer later.
+            Ok(_) | Err(_) => {}
+        }
     }
     let named = match &config.policy {
         PolicyFile::At(file) => Some(file.clone()),
@@ -332,12 +341,6 @@ async fn policies_in(folder: &Path, named: Option<PathBuf>) -> (Option<PathBuf>,
         Ok(Ok(found)) => found,
         Ok(Err(_)) | Err(_) => (None, seems_inside),
     }
-}
-
-/// Whether there is certainly no folder. One that does not answer is listed in time, or is a fault.
-async fn is_missing(folder: &Path) -> bool {
-    let found = tokio::time::timeout(LOOK_WAIT, tokio::fs::metadata(folder)).await;
-    matches!(found, Ok(Err(error)) if error.kind() == NotFound)
 }
 
 #[boxed_async]

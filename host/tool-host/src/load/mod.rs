@@ -22,6 +22,7 @@ use wasmtime::component::{Component as Code, InstancePre};
 
 use crate::capability::CapabilitySet;
 use crate::capability::state::CallState;
+use crate::compiler::compiled::{CompiledCache, Output};
 use crate::component::Component;
 use crate::component::bulkhead::Bulkhead;
 use crate::component::call_interface::CallInterface;
@@ -266,7 +267,6 @@ async fn compile(
     source: &Source,
     content: Content,
 ) -> Result<(Code, Content), LoadError> {
-    let unavailable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
     // What is compiled is bounded by the permits of compilers. It gives back what it was read with, so that
     // files that were compiled before need not wait for it.
     let memory = content.permit.as_ref().map(ContentPermit::memory);
@@ -285,17 +285,15 @@ async fn compile(
     let file = format!("{name}.wasm");
     tracing::info!(file, bytes = content.bytes.len(), "compiling");
     let begun = Instant::now();
-    let output = blocking({
-        let runtime = runtime.clone();
-        move || runtime.cache.output().map_err(unavailable)
-    })
-    .await?;
-    runtime.compilers.compile(&content.bytes, output.file().map_err(unavailable)?).await?;
-    let code = blocking({
-        let (runtime, digest) = (runtime.clone(), content.digest.clone());
-        move || runtime.cache.keep(runtime.sandbox.engine(), output, &digest)
-    })
-    .await?;
+    let compiled = compile_to(runtime, &content, CompiledCache::output).await;
+    let code = match compiled {
+        // A disk that is full keeps no tool from serving, as one that may only be read does not.
+        Err(LoadError::CompilerUnavailable(problem)) if runtime.cache.folder().is_some() => {
+            tracing::warn!(file, problem, "TOOLS_CACHE_DIR does not take it: it is compiled in memory");
+            compile_to(runtime, &content, |_| Output::in_memory()).await?
+        }
+        compiled => compiled?,
+    };
     drop(permit);
     if let Some(memory) = memory {
         // What comes next may take as long as a store or the guest takes, and it is counted again.
@@ -304,6 +302,23 @@ async fn compile(
     }
     tracing::info!(file, seconds = begun.elapsed().as_secs_f64(), "compiled");
     Ok((code, content))
+}
+
+/// Compiles into the file that `open` gives.
+async fn compile_to(
+    runtime: &Arc<Runtime>,
+    content: &Content,
+    open: fn(&CompiledCache) -> io::Result<Output>,
+) -> Result<Code, LoadError> {
+    let unavailable = |error: io::Error| LoadError::CompilerUnavailable(error.to_string());
+    let output = blocking({
+        let runtime = runtime.clone();
+        move || open(&runtime.cache).map_err(unavailable)
+    })
+    .await?;
+    runtime.compilers.compile(&content.bytes, output.file().map_err(unavailable)?).await?;
+    let (runtime, digest) = (runtime.clone(), content.digest.clone());
+    blocking(move || runtime.cache.keep(runtime.sandbox.engine(), output, &digest)).await
 }
 
 /// Drops the bytes, and keeps what tells others from them.

@@ -86,11 +86,11 @@ async fn a_describe_that_does_not_return() {
     let trapped = refused(&misbehaving("describe-traps")).await;
     let (_, remedy) = trapped.split_once("; ").unwrap();
     assert!(
-        trapped.starts_with("its describe function failed: ") && trapped.contains("unreachable"),
+        trapped.starts_with("fails in its describe function: ") && trapped.contains("unreachable"),
         "{trapped}"
     );
     insta::assert_snapshot!(remedy, @"it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
-    insta::assert_snapshot!(refused(&misbehaving("describe-loops")).await, @"its describe function failed: it did not return within 2000 ms: leave work to the call; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
+    insta::assert_snapshot!(refused(&misbehaving("describe-loops")).await, @"fails in its describe function: it did not return within 2000 ms: leave work to the call; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)");
 }
 
 const OTHER_TYPES: &str = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))

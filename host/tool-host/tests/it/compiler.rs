@@ -153,3 +153,17 @@ async fn a_compiler_that_cannot_be_started_is_tried_again() {
     host.until(|host| !host.names().is_empty()).await;
     assert_eq!(host.faults(), [""; 0]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_that_is_full_is_done_without() {
+    // A compiler that writes into memory only: of a file on disk it says that there is no room.
+    let compiler = env!("CARGO_BIN_EXE_tool-compiler");
+    let full = "case $(readlink /proc/$$/fd/1) in /memfd:*) exec COMPILER \"$0\" \"$@\";; esac; exit 75";
+    let full = full.replace("COMPILER", compiler);
+    let (host, cache) = start(|compiler| script(compiler, &full), &Text::default().component()).await;
+    assert_eq!((host.faults(), host.names().len()), (vec![], 1));
+    let is_compiled = |entry: io::Result<fs::DirEntry>| {
+        entry.unwrap().path().extension().is_some_and(|extension| extension == "cwasm")
+    };
+    assert!(!fs::read_dir(cache.path()).unwrap().any(is_compiled), "nothing of it is kept");
+}

@@ -82,10 +82,10 @@ const LIES: [(&str, &str); 7] = [
     ("describe-bad-name", "its name must be a letter"),
     ("describe-bad-schema", "is not a JSON Schema"),
     ("describe-duplicates", "two tools of that name"),
-    ("describe-floods", "its describe function failed"),
+    ("describe-floods", "fails in its describe function"),
     ("describe-loops", "did not return within 2000 ms"),
     ("describe-nothing", "it describes no tool"),
-    ("describe-traps", "its describe function failed"),
+    ("describe-traps", "fails in its describe function"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -233,6 +233,10 @@ async fn a_folder_that_is_not_there_ends_the_start_unless_it_is_the_default_one_
     let config = || config(&folder, limits(), Arc::new(Seen::default()));
     let error = ToolHost::start(config()).await.err().unwrap();
     assert!(matches!(&error, StartError::NoFolder(missing) if *missing == folder), "{error}");
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = ToolHost::start(Config { folder: file.clone(), ..config() }).await.err().unwrap();
+    assert!(matches!(&error, StartError::NotAFolder(other) if *other == file), "{error}");
     let host = ToolHost::start(Config { folder_may_be_absent: true, ..config() }).await.unwrap();
     assert!(!host.preparing().first, "there is nothing to prepare");
     assert!(host.faults().is_empty() && host.no_tools().is_some(), "{:?}", host.faults());

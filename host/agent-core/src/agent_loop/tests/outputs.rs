@@ -65,3 +65,17 @@ fn only_a_reply_that_would_be_the_output_has_to_be_it() {
     let (free, step) = start(RunLimits::default());
     assert_eq!(free.format_of(&asks_model(&step), &says("3")), None);
 }
+
+/// Words beside calls are held against no schema.
+#[test]
+fn words_beside_calls_that_are_not_made_any_more_are_no_output() {
+    let limits = RunLimits { tokens: 5_000, ..RunLimits::default() };
+    let (mut run, step) = Run::start(formatted(limits), catalog());
+    let usage = Some(Usage::of(4_000, 990));
+    let asking = asks_for(&[("1", "echo", json!({}))]);
+    let asking = ModelReply { content: r#"{"sum": 3}"#.into(), usage, ..asking };
+    let result = done(run.on(asks_model(&step).replied(asking)).unwrap());
+    assert_eq!((result.stop_reason, result.output.as_str()), (StopReason::TokenBudget, r#"{"sum": 3}"#));
+    let unfinished = Some("The run ended before its output was whole.");
+    assert_eq!((result.output_value, result.output_error.as_deref()), (None, unfinished));
+}

@@ -1,9 +1,10 @@
 //! The stores: whether they can be set up, answer, and have servers that keep what the service promises.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_core::ports::{StoreCheck, StoreCheckError};
+use backends::sql::SqlPool;
 use futures::future::join_all;
 use run_service::health::{Check, check_all};
 use tokio::time::timeout;
@@ -29,7 +30,9 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
         // Asking would make it.
         probes.retain(|probe| probe.name() != "database");
         database = None;
-        findings.push(new_database(&file));
+        // The folder was looked at when the address was read.
+        let text = format!("{} will be made at the first start", file.display());
+        findings.push(Finding::ok("database", text));
     }
     let tables = async {
         let error = timeout(PROBE_LIMIT, database.as_ref()?.check_migrations()).await.ok()?.err()?;
@@ -91,16 +94,5 @@ pub(super) fn is_made(config: &Config) -> bool {
 /// The file of an embedded database.
 fn sqlite_file(config: &Config) -> Option<PathBuf> {
     let Some(Database::Sqlite(url)) = &config.stores.database else { return None };
-    let path = url.expose().strip_prefix("sqlite:")?.trim_start_matches("//");
-    let path = path.split_once('?').map_or(path, |(path, _)| path);
-    (!path.is_empty() && path != ":memory:").then(|| path.into())
-}
-
-fn new_database(file: &Path) -> Finding {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() {
-        return Finding::ok("database", format!("{} will be made at the first start", file.display()));
-    }
-    let text = format!("{} cannot be made: there is no folder {}", file.display(), folder.display());
-    Finding::failed("database", text, "create the folder, or name another file in DATABASE_URL")
+    SqlPool::sqlite_file(url.expose())
 }

@@ -28,6 +28,8 @@ struct State {
     next: Instant,
     /// How often there was a reason to look at once.
     wakes: u64,
+    /// Whether the last look broke off.
+    has_failed: bool,
 }
 
 /// A look at the table that is under way. Dropped half-way, it is made again at once.
@@ -41,7 +43,8 @@ pub(super) struct Look<'a> {
 impl ClaimWakeup {
     /// The first look is due.
     pub(super) fn new() -> Self {
-        Self { state: Mutex::new(State { next: Instant::now(), wakes: 0 }), woken: Notify::new() }
+        let state = State { next: Instant::now(), wakes: 0, has_failed: false };
+        Self { state: Mutex::new(state), woken: Notify::new() }
     }
 
     /// There may be a job.
@@ -64,6 +67,11 @@ impl ClaimWakeup {
         self.state.lock().next
     }
 
+    /// Whether the last look broke off. Who waits while another worker looks knows no more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state.lock().has_failed
+    }
+
     /// Begins a look if one is due, or `regardless`. Without another reason the next one is due after
     /// `interval`.
     pub(super) fn begin(&self, interval: Duration, regardless: bool) -> Option<Look<'_>> {
@@ -81,6 +89,7 @@ impl Look<'_> {
     /// There was a job, and there may be more.
     pub(super) fn found(mut self) {
         self.wakes = None;
+        self.claim_wakeup.state.lock().has_failed = false;
         self.claim_wakeup.wake();
     }
 
@@ -88,6 +97,7 @@ impl Look<'_> {
     pub(super) fn found_nothing(mut self, due: Option<Duration>) {
         let Some(wakes) = self.wakes.take() else { return };
         let mut state = self.claim_wakeup.state.lock();
+        state.has_failed = false;
         // What woke somebody meanwhile may not have been seen.
         if state.wakes == wakes
             && let Some(due) = due
@@ -100,7 +110,9 @@ impl Look<'_> {
 impl Drop for Look<'_> {
     fn drop(&mut self) {
         if self.wakes.is_some() {
-            self.claim_wakeup.state.lock().next = Instant::now();
+            let mut state = self.claim_wakeup.state.lock();
+            state.next = Instant::now();
+            state.has_failed = true;
         }
     }
 }
@@ -143,6 +155,9 @@ mod tests {
         drop(claim_wakeup.begin(INTERVAL, false));
         let failed = claim_wakeup.begin(INTERVAL, true);
         drop(failed);
-        assert!(claim_wakeup.begin(INTERVAL, false).is_some(), "a look that failed is made again");
+        let again = claim_wakeup.begin(INTERVAL, false).expect("a look that failed is made again");
+        assert!(claim_wakeup.begin(INTERVAL, false).is_none() && claim_wakeup.has_failed());
+        again.found_nothing(None);
+        assert!(!claim_wakeup.has_failed());
     }
 }

@@ -326,7 +326,8 @@ impl JobQueue for SqlQueue {
                 look.found_nothing(self.next_due().await?);
             }
             if Instant::now() >= deadline {
-                return Ok(None);
+                // Somebody else may look all the while.
+                return if self.claim_wakeup.has_failed() { Err(not_answered()) } else { Ok(None) };
             }
             let _time_to_look = timeout_at(deadline.min(self.claim_wakeup.next()), woken).await;
         }
@@ -464,4 +465,8 @@ fn failed(error: sqlx::Error) -> QueueError {
 
 fn not_committed(CommitError(detail): CommitError) -> QueueError {
     QueueError::Store { detail }
+}
+
+fn not_answered() -> QueueError {
+    QueueError::Store { detail: "the last worker that asked it was not answered".into() }
 }

@@ -12,8 +12,8 @@
 //! The key is claimed and the request carried out in a task of its own: a client that goes away and asks
 //! again gets the answer of what it has begun. Nothing is begun, and the key is free again, when the client
 //! goes away or the rate limit turns it away before the store has answered the claim. Not kept are answers
-//! that say "not now" or "not you" (401, 403, 408, 409 with `Retry-After`, 429, 5xx), streams, and answers
-//! that are too large. The key of a stream is free again when its run has ended or waits for somebody.
+//! that say "not now" or "not you" (401, 403, 408, 409, 429, 5xx), streams, and answers that are too large.
+//! The key of a stream is free again when its run has ended or waits for somebody.
 //!
 //! A process that dies, or that cannot renew its lease ([`agent_core::ports::idempotency`]), leaves a key
 //! that anybody may claim: the request is then carried out anew. [`OnceId`] is the same both times, so a job
@@ -45,8 +45,7 @@ use boxed_async::boxed_async;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Either};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING};
-use http::response::Parts;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt as _;
 use run_service::held_lease::{HeldLease, LeaseClaim, RenewalTerms, new_owner};
@@ -330,7 +329,7 @@ impl Held {
             .headers
             .get(CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
-        if whole.is_none() && !is_stream && is_kept(&parts) {
+        if whole.is_none() && !is_stream && is_kept(parts.status) {
             tracing::warn!(
                 most_bytes = MOST_BYTES_OF_AN_ANSWER,
                 "an answer is too large to be kept under its idempotency key: the same request is carried out again"
@@ -342,7 +341,7 @@ impl Held {
             spawn.spawn("idempotent-stream", Box::pin(held));
             return Response::from_parts(parts, body);
         }
-        if whole.is_none() || is_stream || !is_kept(&parts) {
+        if whole.is_none() || is_stream || !is_kept(parts.status) {
             self.lease.release().await;
             return Response::from_parts(parts, body);
         }
@@ -416,18 +415,16 @@ impl Held {
     }
 }
 
-/// Whether the answer says what became of the request, and not who asks, how it was sent, or how the service
-/// does.
-fn is_kept(Parts { status, headers, .. }: &Parts) -> bool {
-    // A conflict that passes by itself says when to come again.
-    let passes = *status == StatusCode::CONFLICT && headers.contains_key(RETRY_AFTER);
+/// Whether the answer says what became of the request, and not who asks, how it was sent, how the service
+/// does, or what stood in its way, which may be gone by the next time.
+fn is_kept(status: StatusCode) -> bool {
     !status.is_server_error()
-        && !passes
         && !matches!(
-            *status,
+            status,
             StatusCode::UNAUTHORIZED
                 | StatusCode::FORBIDDEN
                 | StatusCode::REQUEST_TIMEOUT
+                | StatusCode::CONFLICT
                 | StatusCode::TOO_MANY_REQUESTS
         )
 }

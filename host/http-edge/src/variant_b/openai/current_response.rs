@@ -125,8 +125,8 @@ fn whole_turn(mut pending: Turn, result: AgentResult) -> Turn {
     if pending.messages.last().is_some_and(|last| result.messages.first() == Some(last)) {
         pending.messages.pop();
     }
-    pending.messages.extend(result.messages);
-    Turn { run_id: result.id, ..pending }
+    let messages = said(&pending.messages, &result.messages).messages;
+    Turn { run_id: result.id, messages, ..pending }
 }
 
 /// When it was completed is when its job was, whenever that is asked for.
@@ -277,5 +277,20 @@ mod tests {
             let failed = if shown == "failed" { json!("it went wrong") } else { Value::Null };
             assert_eq!(response.pointer("/error/message").unwrap_or(&Value::Null), &failed);
         }
+    }
+
+    #[test]
+    fn replies_that_were_corrected_are_no_part_of_the_turn() {
+        let reply = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
+        let transcript = vec![user("2+2"), reply("It is 4."), user("not JSON"), reply("4")];
+        let result = result(transcript, StopReason::Completed);
+        let pending = pending_turn("resp_1", &[user("before")], "2+2");
+        let (turns, _) = ended(
+            vec![pending],
+            &Frame::of_kept(json!({ "id": "resp_1" })),
+            &job(JobStatus::Completed, Some(&result)),
+        );
+        assert_eq!(turns[0].messages, [user("before"), user("2+2"), reply("4")]);
+        assert_eq!((turns[0].asked, turns[0].run_id.as_str()), (Some(2), "run_1"));
     }
 }

@@ -12,6 +12,7 @@ use agent_core::ports::QueueError;
 use agent_core::words::{Event, Job, Message, Options, Principal, Wait, is_conversation_id};
 use axum::response::Response;
 use http::StatusCode;
+use run_service::conversations::said;
 use run_service::streams::Following;
 use run_service::waits::{NotDecided, Proposal, ProposedDecision};
 
@@ -21,6 +22,7 @@ use super::super::error::{Error, Problem, WaitRefusal};
 use super::super::events::{location, permit};
 use super::super::state::Shared;
 use super::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, requests};
+use super::current_response::turns_before;
 use super::head::Head;
 use super::kept::{Continued, Keep, SaidBefore};
 use super::parameters::Fields;
@@ -196,14 +198,14 @@ impl GoOn<'_> {
             };
             let of_run = events.iter().take(seen.unwrap_or(answered)).cloned();
             let of_run = Run::waiting(of_run).ok().and_then(Run::so_far);
-            let of_run = of_run.map_or(0, |so_far| so_far.messages.len());
+            // As they are kept, without replies that were corrected.
+            let of_run = of_run.map_or(0, |so_far| said(&[], &so_far.messages).messages.len());
             last.messages.truncate(last.messages.len().saturating_sub(of_run));
             let said = SaidBefore { turns, own: last.messages };
             return Ok(Before { said, shown: shown(seen.unwrap_or_default()) });
         }
-        if let Some(id) = &self.place.conversation {
-            let kept = conversations.read(caller, id).await.map_err(unavailable)?;
-            let mut turns = kept.map(|kept| kept.turns).unwrap_or_default();
+        if self.place.conversation.is_some() {
+            let mut turns = turns_before(self.place, &self.edge.variant, &self.asking.caller).await?;
             turns.retain(|turn| turn.run_id != job.run_id);
             let said = SaidBefore { turns, own: Vec::new() };
             return Ok(Before { said, shown: shown(0) });

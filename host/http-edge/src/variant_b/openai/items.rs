@@ -19,13 +19,16 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::{AgentResult, Message, ToolCall, ToolOutcome};
+use agent_core::words::{AgentResult, Message, StopReason, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::completion::words;
 use super::functions::arguments_text;
 use super::models;
 use super::sent_text::{Say, SentText};
+
+/// What stands for the answer of a call that has none.
+pub(super) const UNANSWERED: &str = "The call was not answered.";
 
 /// An event without its number: type and fields.
 pub(super) type Event = (&'static str, Value);
@@ -79,10 +82,15 @@ impl Items {
     pub(super) fn take(&mut self, result: &AgentResult) {
         let mut receipts = result.tool_calls.iter();
         let mut answered = 0;
-        for message in &result.messages {
+        let is_reply = |message: &Message| matches!(message, Message::Assistant { .. });
+        let last = result.messages.iter().rposition(is_reply);
+        for (index, message) in result.messages.iter().enumerate() {
             match message {
                 Message::Assistant { content, tool_calls } => {
                     self.replied(content, tool_calls);
+                    if last == Some(index) && result.stop_reason != StopReason::ToolCalls {
+                        self.leave_out_functions();
+                    }
                     answered = 0;
                 }
                 Message::Tool { content, .. } => {
@@ -159,6 +167,13 @@ impl Items {
         self.approved.clear();
         self.own = (0..calls.len()).filter(|index| !self.is_of_client(calls.get(*index))).collect();
         self.open = vec![None; calls.len()];
+    }
+
+    /// The run ends with the last reply and makes none of its calls: those of functions are no more for the
+    /// client to make, and are answered like the others.
+    pub(super) fn leave_out_functions(&mut self) {
+        self.held.retain(|index, _| self.own.contains(index));
+        self.own = (0..self.open.len()).collect();
     }
 
     /// Calls of the last reply wait for somebody.
@@ -242,7 +257,7 @@ impl Items {
         for (number, index) in self.own.clone().into_iter().enumerate() {
             // Calls that were not made have no event, and their answers say why.
             let answer = answers.iter().rev().nth(number).copied();
-            self.returned(index, answer.unwrap_or("The call was not answered."), false);
+            self.returned(index, answer.unwrap_or(UNANSWERED), false);
         }
         self.say_output(result);
     }
@@ -253,7 +268,7 @@ impl Items {
         self.settle();
         for index in 0..self.open.len() {
             if !self.held.contains_key(&index) {
-                self.returned(index, "The call was not answered.", false);
+                self.returned(index, UNANSWERED, false);
             }
         }
     }

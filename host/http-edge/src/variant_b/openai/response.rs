@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::{AgentResult, Event, Options, StopReason, ToolOutcome, Usage};
+use agent_core::words::{AgentResult, Event, Finish, Options, StopReason, ToolOutcome, Usage};
 use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
@@ -159,6 +159,11 @@ impl Frame {
     /// The response of a run that failed, with a text for its client.
     pub(super) fn failed(&self, why: &str) -> Value {
         self.object(&[], &End::failed(&json!({ "error": { "message": why } })))
+    }
+
+    /// When a kept response was completed, if it was: it may be streamed long after that.
+    fn completed_at(&self) -> Option<u64> {
+        self.kept.as_ref()?.get("completed_at")?.as_u64()
     }
 
     /// Names the response.
@@ -345,8 +350,12 @@ impl WriteRun for ResponseEvents {
 
     fn event(&mut self, out: &mut String, event: &Event) {
         match event {
-            Event::ModelReplied { reply, .. } => {
+            Event::ModelReplied { reply, last_by, .. } => {
                 self.items.replied(&reply.content, &reply.tool_calls);
+                // The last reply that the run could have, and one that was cut off, end it without calls.
+                if reply.finish != Finish::Done || last_by.is_some() {
+                    self.items.leave_out_functions();
+                }
                 self.has_replied = true;
             }
             Event::ToolReturned { index, answer } => {
@@ -381,6 +390,7 @@ impl WriteRun for ResponseEvents {
         self.write_items(out);
         let used = result.usage.since(self.used_before);
         self.end = End::of(result, self.frame.is_formatted, used);
+        self.end.completed_at = self.end.completed_at.map(|now| self.frame.completed_at().unwrap_or(now));
         Some(self.response())
     }
 

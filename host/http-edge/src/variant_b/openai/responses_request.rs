@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::error::Problem;
 use super::conversation::{Conversation, RunInput, check_length};
+use super::items::UNANSWERED;
 use super::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::place::Place;
 use super::{allowed_tools, approvals, compaction, content, functions, metadata, rules};
@@ -22,7 +23,7 @@ pub(super) struct ResponsesRequest {
 }
 
 /// What a response repeats of its request.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Echo {
     pub(super) instructions: Value,
     pub(super) metadata: Value,
@@ -31,6 +32,21 @@ pub(super) struct Echo {
     pub(super) format: Value,
     pub(super) parallel_tool_calls: bool,
     pub(super) place: Place,
+}
+
+/// What a request without parameters has repeated: for a response whose own is not known any more.
+impl Default for Echo {
+    fn default() -> Self {
+        Self {
+            instructions: Value::Null,
+            metadata: json!({}),
+            tools: json!([]),
+            tool_choice: "auto".into(),
+            format: rules::repeated(&ReplyRules::default(), true),
+            parallel_tool_calls: true,
+            place: Place::default(),
+        }
+    }
 }
 
 /// Reads what is asked after `turns`.
@@ -118,7 +134,8 @@ pub(super) fn read_item(item: &Value, param: &str, conversation: &mut Conversati
             let text = |name| fields.get(name).and_then(Value::as_str);
             let error = item.pointer("/error/content/0/text").and_then(Value::as_str);
             let answer = text("output").or(error).or(text("error"));
-            conversation.answered_call(call, answer.unwrap_or_default().to_owned());
+            // One in whose middle the run waited stands behind it once more, as a whole.
+            conversation.answered_call(call, answer.unwrap_or(UNANSWERED).to_owned());
         }
         "compaction" => conversation.user(compaction::read(fields, param)?.into()),
         // What came of them stands behind them, and answers that end the input are taken before it is read.
@@ -208,6 +225,7 @@ mod tests {
             {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": output("Well")},
             {"type": "mcp_call", "id": "mcp_1", "name": "add", "arguments": "{}", "server_label": "agent", "output": "3"},
             {"type": "mcp_call", "id": "mcp_2", "name": "add", "arguments": "{}", "server_label": "agent", "output": null, "error": {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": "no"}]}},
+            {"type": "mcp_call", "id": "mcp_3", "name": "add", "arguments": "{}", "status": "incomplete", "output": null, "error": null},
             {"type": "message", "role": "assistant", "content": output("3")},
             {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "look", "arguments": "{}"},
             {"type": "function_call", "id": "fc_2", "call_id": "b", "name": "look", "arguments": "{}"},
@@ -233,6 +251,8 @@ mod tests {
                 answer("mcp_1", "add", "3"),
                 said("", vec![call("mcp_2", "add")]),
                 answer("mcp_2", "add", "no"),
+                said("", vec![call("mcp_3", "add")]),
+                answer("mcp_3", "add", "The call was not answered."),
                 said("3", vec![call("a", "look"), call("b", "look")]),
                 answer("a", "look", "x"),
                 answer("b", "look", "y"),

@@ -58,7 +58,8 @@ impl SentText {
 
     /// The reply is over, and this is the whole of it.
     pub(super) fn finish(&mut self, whole: &str) -> Say {
-        self.repeated = None;
+        // Written again, it ended before it came to all that was sent.
+        let is_shorter = self.repeated.take().is_some_and(|repeated| repeated < self.sent.len());
         if let Some(rest) = whole.strip_prefix(self.sent.as_str()) {
             let rest = rest.to_owned();
             self.sent.push_str(&rest);
@@ -66,7 +67,7 @@ impl SentText {
         }
         // What models write around their words, and tool calls that they write into them, is left out of the
         // whole.
-        if whole.trim().is_empty() || self.sent.contains(whole.trim()) {
+        if whole.trim().is_empty() || (!is_shorter && self.sent.contains(whole.trim())) {
             return Say::Nothing;
         }
         whole.clone_into(&mut self.sent);
@@ -129,6 +130,7 @@ mod tests {
             // Another reply.
             (&["Hel", "<", "Hi", "!"], "Hi!", "Hel|Hi!"),
             (&["Hello", "<", "Hel"], "Help", "Hello|Help"),
+            (&["Hello you", "<", "Hello"], "Hello", "Hello you|Hello"),
             // Tool calls in the text, and blanks around it.
             (&["Sure. <call>"], "Sure.", "Sure. <call>"),
             (&["\n\nHello "], "Hello", "\n\nHello "),

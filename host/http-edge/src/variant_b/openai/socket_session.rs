@@ -14,6 +14,7 @@ use std::time::Duration;
 use agent_core::error_chain::ErrorChain;
 use axum::body::Body;
 use axum::response::Response;
+use futures::stream::FusedStream as _;
 use futures::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -299,9 +300,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn close(&mut self, code: CloseCode, reason: &'static str) {
         let closing = async {
             let frame = CloseFrame { code, reason: reason.into() };
-            if self.socket.close(Some(frame)).await.is_ok() {
-                while let Some(Ok(_)) = self.socket.next().await {}
+            if self.socket.close(Some(frame)).await.is_err() {
+                return;
             }
+            if self.socket.is_terminated() {
+                // What the client sends is read as frames no more. Left unread, it would have the connection
+                // reset, and the client might not come to read why it ends.
+                let _gone = tokio::io::copy(self.socket.get_mut(), &mut tokio::io::sink()).await;
+            }
+            while let Some(Ok(_)) = self.socket.next().await {}
         };
         let _too_slow = timeout(CLOSES_WITHIN, closing).await;
     }

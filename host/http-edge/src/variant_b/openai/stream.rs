@@ -244,10 +244,13 @@ pub(super) fn failure(end: &RunEnd, production: bool) -> (StatusCode, Value, Str
             let (status, body) = Error::from(error.clone()).openai(production);
             (status, body, log)
         }
-        RunEnd::Recorded(RunFailure { kind, error, .. }) => {
-            let (status, text) = match kind {
+        RunEnd::Recorded(RunFailure { kind, error, is_public, is_final: _ }) => {
+            let (status, text): (_, &str) = match kind {
                 FailureKind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, RATE_LIMITED),
                 FailureKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE),
+                FailureKind::Internal if *is_public || !production => {
+                    (StatusCode::INTERNAL_SERVER_ERROR, error.as_str())
+                }
                 FailureKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR),
             };
             (status, problem::body(status, text, None, problem::code_of(status)), error.clone())

@@ -1,12 +1,11 @@
 //! The body of `POST /v1/chat`: the messages of a chat as the Vercel AI SDK keeps them (`UIMessage`), each a
 //! list of parts.
 
-use agent_core::words::{Options, UserContent};
+use agent_core::words::{ContentPart, Image, Options, UserContent};
 use serde_json::{Value, json};
 
 use super::super::error::Problem;
 use super::approvals::{ApprovalAnswer, Names, read_named};
-use super::content;
 use super::conversation::{Conversation, RunInput, check_length};
 use super::parameters::Fields;
 use super::ui_chunks::HiddenAnswer;
@@ -126,22 +125,26 @@ fn check_parts(parts: &[Value], param: &str) -> Result<(), Problem> {
 /// Texts and images. Parts that only the client's own code knows (`data-…`) say nothing here.
 fn of_user(parts: &[Value], param: &str) -> Result<UserContent, Problem> {
     let files = parts.iter().enumerate().filter(|(_, part)| kind(part) == "file");
-    let mut images = Vec::new();
-    for (index, file) in files {
-        let at = format!("{param}.parts[{index}]");
-        if !file["mediaType"].as_str().is_some_and(|media| media.starts_with("image/")) {
-            let why = "The agent reads texts and images.";
-            return Err(Problem::unsupported_value(format!("{at}.mediaType"), why));
-        }
-        images.push(json!({ "type": "image_url", "image_url": { "url": file["url"] } }));
-    }
+    let images: Vec<_> = files
+        .map(|(index, file)| image(file, &format!("{param}.parts[{index}]")).map(ContentPart::Image))
+        .collect::<Result<_, _>>()?;
     let text = texts(parts);
     if images.is_empty() {
         return Ok(text.into());
     }
-    let text = json!({ "type": "text", "text": text });
-    let parts = std::iter::once(text).chain(images).collect();
-    content::of_user(Some(&Value::Array(parts)), &format!("{param}.parts"))
+    let text = ContentPart::Text { text };
+    Ok(UserContent::of_parts(std::iter::once(text).chain(images).collect()))
+}
+
+fn image(file: &Value, at: &str) -> Result<Image, Problem> {
+    if !file["mediaType"].as_str().is_some_and(|media| media.starts_with("image/")) {
+        let why = "The agent reads texts and images.";
+        return Err(Problem::unsupported_value(format!("{at}.mediaType"), why));
+    }
+    let at = format!("{at}.url");
+    let url = file.get("url").ok_or_else(|| Problem::missing(&at))?;
+    let url = url.as_str().ok_or_else(|| Problem::wrong_type(&at, "a string"))?;
+    Image::new(url, None).map_err(|fault| Problem::invalid(at, &fault.to_string()))
 }
 
 /// One message of the assistant's for each of its steps: words, then calls, then their answers. A call that
@@ -332,6 +335,18 @@ mod tests {
                 one(json!({"role": "user", "parts": [{"type": "file", "mediaType": "application/pdf"}]})),
                 "unsupported_value",
                 "messages[0].parts[0].mediaType",
+            ),
+            (
+                one(json!({"role": "user", "parts": [{"type": "file", "mediaType": "image/png"}]})),
+                "missing_required_parameter",
+                "messages[0].parts[0].url",
+            ),
+            (
+                one(json!({"role": "user", "parts": [
+                    {"type": "text", "text": "see"}, {"type": "file", "mediaType": "image/png", "url": "cat.png"},
+                ]})),
+                "invalid_value",
+                "messages[0].parts[1].url",
             ),
             (
                 one(json!({"role": "assistant", "parts": [{"type": "tool-add"}]})),

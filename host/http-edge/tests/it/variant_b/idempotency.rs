@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_core::ports::idempotency::LEASE;
 use agent_core::ports::{Epoch, Journal};
 use agent_core::testing::task;
-use agent_core::words::Event;
+use agent_core::words::{Event, JobStatus};
 use axum::body::Body;
 use boxed_async::boxed_async;
 use http::{Request, StatusCode};
@@ -428,4 +428,19 @@ async fn who_is_no_administrator_is_told_so_again_and_nothing_is_kept_of_it() {
     let again = fakes.service.send(with_key("k", as_admin(request("POST", path, "{}")))).await;
     assert!(is_replay(&again) && !is_replay(&first));
     assert_eq!((first.status, first.body), (again.status, again.body));
+}
+
+/// What stood in the way may be gone.
+#[tokio::test]
+async fn a_conflict_is_not_kept() {
+    let keys = Arc::<Keys>::default();
+    let [fakes, _] = replicas(&keys);
+    fakes.post("/api/agent/async", BODY).await;
+    let path = "/api/agent/jobs/1/cancel";
+    assert_eq!(fakes.post(path, "").await.status, StatusCode::ACCEPTED);
+    let had_ended = fakes.service.send(keyed("k", path, "")).await;
+    assert_eq!(had_ended.status, StatusCode::CONFLICT, "{had_ended}");
+    fakes.queue.change("1", |job| job.status = JobStatus::Active);
+    let again = fakes.service.send(keyed("k", path, "")).await;
+    assert_eq!((again.status, is_replay(&again)), (StatusCode::ACCEPTED, false), "{again}");
 }

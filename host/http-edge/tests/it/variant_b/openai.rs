@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::testing::{EchoTools, asks_for, says};
-use agent_core::words::{Message, ModelReply, Options, StopReason};
+use agent_core::words::{Finish, Message, ModelReply, Options, StopReason};
 use http::StatusCode;
 use run_service::layers::InvokeError;
 use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_of};
@@ -395,6 +395,18 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
     let fakes = Fakes::configured(Answers, |edge| b(edge).toolbox = Arc::new(EchoTools::new(&["echo"])));
     let refused = fakes.post(CHAT, chat(&named)).await;
     assert_eq!((refused.status, &error(&refused)["param"]), (StatusCode::BAD_REQUEST, &json!("tools[0]")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_was_cut_off_asks_the_client_for_nothing() {
+    let cut = || [ModelReply { finish: Finish::Length, ..asks_for(&[("1", "look", json!({}))]) }];
+    for stream in [false, true] {
+        let tools = json!([{"type": "function", "name": "look"}]);
+        let answer =
+            saying(cut()).post(RESPONSES, response(&json!({"tools": tools, "stream": stream}))).await;
+        let ended = if stream { events(&answer).pop().unwrap()["response"].take() } else { answer.json() };
+        assert_eq!((&ended["status"], &ended["output"]), (&json!("incomplete"), &json!([])), "{ended:#}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -353,6 +353,20 @@ async fn what_was_said_beside_the_question_is_kept_of_a_run_that_waited() {
     assert_eq!((said.len(), &said[0]), (7, &Message::User { content: "I am rich".into() }), "{said:?}");
 }
 
+/// A reply that is no JSON, and what the model is told of it, are nothing that was said.
+#[tokio::test(start_paused = true)]
+async fn what_was_said_beside_the_question_is_kept_of_a_run_that_was_corrected() {
+    let bench = bench([says("no JSON"), pays(&[5]), says("{}"), says("welcome")]);
+    let input = json!([{"role": "user", "content": "I am rich"}, {"role": "assistant", "content": "Good."},
+                       {"role": "user", "content": "pay ada"}]);
+    let first = bench.ask(&json!({"input": input, "text": {"format": {"type": "json_object"}}})).await.json();
+    let second = bench.go_on(&first, json!([answer(&first["output"][0], true)])).await.json();
+    assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
+    bench.go_on(&second, json!("thanks")).await;
+    let said = bench.model.asked().pop().unwrap();
+    assert_eq!((said.len(), &said[0]), (7, &Message::User { content: "I am rich".into() }), "{said:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_is_deleted_while_its_run_waits_does_not_come_back() {
     let bench = bench([says("hello"), pays(&[5]), says("paid")]);

@@ -162,6 +162,9 @@ async fn a_stream_goes_on_behind_any_event() {
     assert_eq!(types[..3], ["response.created", "response.queued", "response.in_progress"]);
     assert_eq!(types.last(), Some(&"response.completed"));
     assert_eq!(whole[0]["response"]["status"], "queued");
+    // When it is streamed is another time.
+    let read = fakes.get(&path(&response)).await.json();
+    assert_eq!(whole.last().unwrap()["response"]["completed_at"], read["completed_at"]);
     for (number, event) in whole.iter().enumerate() {
         assert_eq!(event["sequence_number"], json!(number));
         assert_eq!(faults(&document, "OpenAiResponseEvent", event), [""; 0], "{event:#}");
@@ -225,6 +228,8 @@ async fn a_response_that_is_not_kept_any_more_is_cancelled_with_its_job() {
     assert_eq!(cancelled.status, StatusCode::OK, "{cancelled}");
     let shown = cancelled.json();
     assert_eq!((&shown["id"], &shown["status"]), (&response["id"], &json!("cancelled")));
+    let document = fakes.get("/openapi.json").await.json();
+    assert_eq!(faults(&document, "OpenAiResponse", &shown), [""; 0], "{shown:#}");
     assert_eq!(fakes.queue.job(&job_id(&response)).status, JobStatus::Cancelled);
 }
 
@@ -269,6 +274,9 @@ async fn a_response_whose_failed_job_is_tried_again_ends_as_that_does() {
         let failed = if shown == "failed" { json!(error) } else { Value::Null };
         assert_eq!(now.pointer("/error/message").unwrap_or(&Value::Null), &failed);
     }
+    let last = events(&fakes.get(&format!("{}?stream=true", path(&response))).await).pop().unwrap();
+    let why = &last["response"]["error"]["message"];
+    assert_eq!((&last["type"], why), (&json!("response.failed"), &json!("twice")), "{last:#}");
     work_off(&fakes, &runs, &response).await;
     assert_eq!(read().await["status"], "completed");
     queued(&fakes, &json!({"previous_response_id": response["id"], "input": "and?"})).await;

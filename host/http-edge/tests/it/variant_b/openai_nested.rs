@@ -82,7 +82,10 @@ async fn a_conversation_that_the_answer_names_goes_on_with_the_run() {
     bench.ask(&json!({"conversation": "trip", "input": "hi"})).await;
     // Begun in no conversation.
     let first = bench.ask(&json!({"input": "pay ada"})).await.json();
-    let goes_on = json!({"conversation": "trip", "input": [answer(&first["output"][0], true)]});
+    let mut goes_on = json!({"conversation": "conv_gone", "input": [answer(&first["output"][0], true)]});
+    let unknown = bench.ask(&goes_on).await;
+    assert_eq!(error(&unknown), (404, "conversation_not_found".to_owned()), "{unknown}");
+    goes_on["conversation"] = json!("trip");
     let second = bench.ask(&goes_on).await.json();
     assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");
     assert_eq!(second["conversation"]["id"], "trip");

@@ -224,7 +224,8 @@ async fn what_is_wrong_is_an_event_and_the_connection_goes_on() {
     client.0.send(Message::binary(vec![1])).await.unwrap();
     assert_eq!(client.closed().await, CloseCode::Unsupported);
     let mut client = Client::open(&fakes).await;
-    client.send(&json!({"type": "response.create", "input": "x".repeat(4_000)})).await;
+    // Far longer than what lies between the two: all of it is read away.
+    client.send(&json!({"type": "response.create", "input": "x".repeat(1 << 18)})).await;
     assert_eq!(client.closed().await, CloseCode::Size);
 }
 

@@ -1,11 +1,13 @@
 //! Runs as events: who gets them, from where on, and what is answered instead.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_core::ports::{Epoch, JobQueue as _, Journal as _, RunStore as _};
-use agent_core::testing::{EchoTools, TestQueue, TestRuns, asks_for, says, task};
+use agent_core::ports::{Epoch, JobQueue as _, Journal, JournalResult, RunStore as _};
+use agent_core::testing::{EchoTools, TestQueue, TestRuns, asks_for, failed, says, task};
 use agent_core::words::{Event, FailureKind, JobData, JobStatus, RunOutcome, RunRecord, Task, Usage};
 use axum::body::Body;
+use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::jobs::Jobs;
 use run_service::layers::{Heartbeat, InvokeError};
@@ -13,6 +15,7 @@ use run_service::live::LiveRuns;
 use run_service::streams::RunStores;
 use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_of};
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
 
@@ -110,7 +113,7 @@ async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
-    let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: std::time::Duration::ZERO })]);
+    let busy = ScriptedInvoke::new([Err(InvokeError::Busy { waited: Duration::ZERO })]);
     let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
     let streams = streams_of(busy, kept);
     let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
@@ -147,4 +150,34 @@ async fn the_run_of_a_job_is_cancelled_during_its_first_attempt() {
     let refused = fakes.post("/api/agent/runs/run_2/cancel", "").await;
     let text = r#"{"error":"The run cannot be cancelled at this moment"}"#;
     assert_eq!((refused.status, &*refused.body), (StatusCode::CONFLICT, text));
+}
+
+/// A journal that takes longer than a heartbeat.
+struct Slow(Arc<TestRuns>);
+
+#[boxed_async]
+impl Journal for Slow {
+    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
+        self.0.append(run_id, epoch, first, events).await
+    }
+
+    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
+        sleep(Duration::from_secs(7)).await;
+        self.0.read(run_id, from).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_does_not_interrupt_a_store_that_takes_its_time() {
+    let store = Arc::new(TestRuns::default());
+    store.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();
+    store.save(&agent_core::testing::record("run_1", failed("no"))).await.unwrap();
+    let journal = Arc::new(Slow(store.clone()));
+    let kept = RunStores { journal, records: Some(store), live: LiveRuns::default() };
+    let streams = streams_of(ScriptedInvoke::default(), kept);
+    let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
+    let followed = timeout(Duration::from_secs(120), fakes.get("/api/agent/runs/run_1/events"));
+    let answer = followed.await.unwrap();
+    assert!(answer.body.contains(": heartbeat\n\n"), "{}", answer.body);
+    assert_eq!(events(&answer), [("0", "model.replied"), ("1", "run.failed")]);
 }

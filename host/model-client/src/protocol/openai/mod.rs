@@ -12,8 +12,8 @@ use agent_core::words::{
 };
 use http::header::{AUTHORIZATION, HeaderMap};
 use json_schema::MemoryBudget;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
@@ -287,13 +287,19 @@ fn sent_id(id: &str, profile: ProviderProfile) -> Cow<'_, str> {
     portable_id(id, |id| !profile.short_ids || id.len() <= LONGEST_ID)
 }
 
-/// Arguments as text. Those that were no JSON object are text already: the model is shown again what it
-/// wrote, and beside it the error that followed.
+/// Arguments as the text of a JSON object. What the model wrote and was none it is shown again within one,
+/// beside the error that followed: vLLM and Ollama refuse a conversation with anything else.
 fn arguments_text(arguments: &Value) -> Cow<'_, str> {
     match arguments {
-        Value::String(text) => Cow::Borrowed(text),
-        other => Cow::Owned(other.to_string()),
+        Value::Object(_) => Cow::Owned(arguments.to_string()),
+        // One that is too large to be kept as a value.
+        Value::String(text) if is_object(text) => Cow::Borrowed(text),
+        other => Cow::Owned(json!({ "_invalid": other }).to_string()),
     }
+}
+
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
 /// The text, and the text of a refusal if one of the parts is that.

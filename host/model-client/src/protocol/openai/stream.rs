@@ -99,7 +99,8 @@ impl ReplyAssembler for Assembler {
     }
 
     fn is_whole(&self) -> bool {
-        self.finish_reason.is_some()
+        // A gateway whose provider failed may say the error itself in an event behind that reason.
+        self.finish_reason.as_deref().is_some_and(|reason| reason != "error")
     }
 
     fn into_body(self: Box<Self>) -> Option<Vec<u8>> {

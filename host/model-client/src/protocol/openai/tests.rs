@@ -57,7 +57,7 @@ fn a_conversation_is_rendered() {
                 {"role": "user", "content": "1+2?"},
                 {"role": "assistant", "content": null, "tool_calls": [
                     {"id": "a", "type": "function", "function": function("{\"x\":1}")},
-                    {"id": "b", "type": "function", "function": function("{\"x\":")},
+                    {"id": "b", "type": "function", "function": function(r#"{"_invalid":"{\"x\":"}"#)},
                 ]},
                 {"role": "tool", "tool_call_id": "a", "content": "3"},
                 {"role": "tool", "tool_call_id": "b", "content": "no JSON"},
@@ -67,6 +67,19 @@ fn a_conversation_is_rendered() {
             "temperature": 0.0,
         })
     );
+}
+
+#[test]
+fn what_was_no_object_of_arguments_is_shown_in_one() {
+    for (arguments, sent) in [
+        (json!({"x": 1}), r#"{"x":1}"#),
+        (json!("{\"x\":"), r#"{"_invalid":"{\"x\":"}"#),
+        (json!("{} {}"), r#"{"_invalid":"{} {}"}"#),
+        (json!("[1]"), r#"{"_invalid":"[1]"}"#),
+        (json!(" {\"x\": 1}"), " {\"x\": 1}"),
+    ] {
+        assert_eq!(arguments_text(&arguments), sent);
+    }
 }
 
 #[test]

@@ -151,6 +151,30 @@ fn half_an_event_behind_a_whole_reply_spoils_nothing() {
 }
 
 #[test]
+fn nothing_behind_a_whole_reply_spoils_it_but_the_error_that_it_ended_with() {
+    let error = r#"{"error":{"type":"server_error","message":"the usage cannot be counted"}}"#;
+    for (protocol, stream) in both() {
+        let reason =
+            if protocol.prefix() == "openai" { "\"finish_reason\":\"" } else { "\"stop_reason\":\"" };
+        let at = stream.find(reason).unwrap();
+        let behind = at + stream[at..].find("\n\n").unwrap() + 2;
+        let garbage = "x".repeat(MOST_EVENT_BYTES + 1);
+        for more in [error, r#"{"type":"error","error":{"message":"m"}}"#, "<html>", "", &garbage] {
+            let mut reply = StreamedReply::new(protocol.assembler());
+            reply.push(&stream.as_bytes()[..behind]);
+            reply.push(format!("data: {more}\n\n").as_bytes());
+            assert!(reply.is_whole(), "{more:.30}");
+            let body = reply.into_body().unwrap();
+            let reply = protocol.read_reply(&body, &scripted::request(), "m").unwrap();
+            assert_eq!(reply.tool_calls, expected().tool_calls);
+        }
+    }
+    let failed = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"},\"finish_reason\":\"error\"}]}\n\n";
+    let (reply, told) = whole(&OpenAi, &format!("{failed}data: {error}\n\n"));
+    assert_eq!((reply.is_err(), told.as_str()), (true, "half"));
+}
+
+#[test]
 fn errors_within_a_stream_and_what_is_no_event_are_told_apart() {
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for (protocol, stream) in both() {

@@ -7,7 +7,7 @@ use agent_core::words::{Event, JobStatus, Verdict, Wait};
 use super::*;
 use crate::jobs::{CancelledRuns, Jobs, Worker};
 use crate::layers::Agent;
-use crate::testing::{waiting_calls, work_for, worker_context};
+use crate::testing::{ScriptedInvoke, waiting_calls, work_for, worker_context};
 use crate::waits::{JobWait, ProposedDecision, Waits};
 
 struct Bench {
@@ -195,4 +195,16 @@ async fn a_call_that_cannot_be_kept_is_refused() {
     assert!(answer.content.contains("could not be kept"), "{}", answer.content);
     assert_eq!(answer.receipt.outcome, ToolOutcome::NotRun);
     assert_eq!(bench.queue.depth().await.unwrap().parked, 0);
+}
+
+/// Its run is that of a tool that may ask somebody in its middle, and does not.
+#[tokio::test]
+async fn a_call_that_takes_too_long_in_its_run_is_not_said_to_wait_for_an_approval() {
+    let late = InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None };
+    let runs = Arc::new(ScriptedInvoke::new([Err(late)]));
+    let waiting = WaitingCalls { runs, ..Bench::new(tools()).calls.waiting().unwrap().clone() };
+    let calls = DirectCalls::new(Arc::new(tools()), Duration::from_secs(30)).kept_in(waiting);
+    let Called::Answered(answer) = pay(&calls, &ada()).await else { panic!() };
+    assert!(answer.content.contains("within 30000 ms"), "{}", answer.content);
+    assert_eq!(answer.receipt.outcome, ToolOutcome::TimedOut);
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use agent_core::terminal_text::is_invisible;
 use agent_core::testing::{asks_for, says, task};
 use agent_core::words::{
-    ContentPart, FailureKind, Image, Limit, Message, Options, Principal, StopReason, ToolReturn, UserContent,
+    ContentPart, Decision, FailureKind, Image, Limit, Message, Options, Principal, StopReason, ToolReturn,
+    UserContent,
 };
 use serde_json::json;
 
@@ -343,4 +344,13 @@ fn a_damaged_journal_is_shown_as_well() {
     let text =
         timeline(&[nested, returned, Event::ToolsStarted { indexes: vec![3] }, Event::Cancelled], None);
     assert!(text.contains("[9] ?: ok") && text.contains("[7] ?: no answer"), "{text}");
+}
+
+#[test]
+fn the_tokens_of_child_runs_are_among_those_of_their_parent() {
+    let verdict = Verdict::Ended { answer: "42".into(), is_answered: true, usage: Usage::of(80, 20) };
+    let decision = Decision { by: None, at: 1, shown: String::new(), verdict, nonce: String::new() };
+    let asks = asks_for(&[("a", "run_agent", json!({"task": "think"}))]);
+    let text = timeline(&[Event::from(asks), Event::Decided { wait: "7:1.0".into(), decision }], None);
+    assert!(text.contains("1 model call, 115 tokens (90 read, 25 written)"), "{text}");
 }

@@ -119,3 +119,20 @@ async fn a_run_whose_journal_has_no_end_is_never_said_to_have_ended() {
     store.append("run_2", Epoch(1), 1, &[Event::Cancelled]).await.unwrap();
     assert_eq!(here.cancel("run_2").await.unwrap(), CancelOutcome::HadEnded);
 }
+
+/// The next attempt at the job is made in another process, which tells nothing here.
+#[tokio::test(start_paused = true)]
+async fn a_reader_keeps_up_with_a_run_that_another_process_goes_on_with() {
+    let store = Arc::new(TestRuns::default());
+    let here = idle(&store);
+    let run = FoundRun { run_id: "run_1".into(), user_id: None, job_id: None };
+    let mut reader = here.follow(&run, 0);
+    here.kept.journal.append("run_1", Epoch(1), 0, &[Event::HandedBack]).await.unwrap();
+    assert!(matches!(reader.next().await, Some(Followed::Stored { number: 0, .. })));
+    for (number, within) in [(1, 6), (2, 1), (3, 1)] {
+        store.append("run_1", Epoch(2), number, &[Event::HandedBack]).await.unwrap();
+        let next = timeout(Duration::from_secs(within), reader.next()).await;
+        let is_next = matches!(&next, Ok(Some(Followed::Stored { number: told, .. })) if *told == number);
+        assert!(is_next, "{number}: {next:?}");
+    }
+}

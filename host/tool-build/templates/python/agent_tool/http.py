@@ -40,7 +40,8 @@ class Response:
             raise Failure.not_found(message)
         if self.status in (408, 425, 429) or self.status >= 500:
             seconds = self.headers.get("retry-after", "").strip()
-            raise Failure.unavailable(message, int(seconds) * 1000 if seconds.isdigit() else None)
+            is_number = seconds.isdecimal() and len(seconds) < 10  # int() takes neither "²", a digit too, nor any length
+            raise Failure.unavailable(message, int(seconds) * 1000 if is_number else None)
         raise Failure("http-status", message)
 
     def json(self):

@@ -180,3 +180,23 @@ fn functions_of_the_client_are_calls_for_it_to_make() {
         check_order(&items.events());
     }
 }
+
+/// The last of its calls may be cut in half, and all of them are answered already.
+#[test]
+fn a_reply_that_was_cut_off_has_no_calls_for_the_client() {
+    let calls = vec![call("look"), call("add")];
+    let messages = vec![said("Hm", calls.clone()), answer("no look"), answer("no add")];
+    let not_run = [ToolOutcome::NotRun; 2];
+    let ended = AgentResult { stop_reason: StopReason::MaxTokens, ..result(messages, &not_run) };
+    let items = || Items::new("1", BTreeSet::from(["look".to_owned()]), false);
+    let (mut taken, mut watched) = (items(), items());
+    taken.take(&ended);
+    watched.replied("Hm", &calls);
+    watched.leave_out_functions();
+    watched.settle();
+    watched.end(&ended);
+    for mut items in [taken, watched] {
+        assert_eq!(brief(items.all()), ["message completed Hm", "mcp_call failed no add"]);
+        check_order(&items.events());
+    }
+}
