@@ -156,7 +156,7 @@ impl Database {
     }
 }
 
-/// Those connections, when the tables are there.
+/// The connections of a pool, when the tables are there.
 pub(crate) async fn migrated(pool: SqlPool) -> SqlPool {
     pool.migrate().await.unwrap();
     pool

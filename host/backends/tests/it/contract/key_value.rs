@@ -69,7 +69,7 @@ pub(crate) const SPACE: Space<'_> = Space { component: "notes", user: Some("u1")
 
 /// Every question of a store that is away or frozen fails as such, and no failure names its password.
 pub(crate) async fn check_unavailable(store: &dyn KeyValueStore) {
-    // It is tried again until the time is over: nobody has to wait for that.
+    // Refused connections are tried again until the time is over: nobody has to wait for that.
     tokio::time::pause();
     let errors = [
         store.get(SPACE, "n").await.unwrap_err(),

@@ -137,7 +137,7 @@ pub(crate) fn line(action: &str) -> AuditLine {
 pub(crate) async fn check_unavailable(store: &dyn ToolVersions) {
     let mut counts = TrialCounts::default();
     counts.new.calls = 1;
-    // It is tried again until the time is over: nobody has to wait for that.
+    // Refused connections are tried again until the time is over: nobody has to wait for that.
     tokio::time::pause();
     let errors = [
         store.revision().await.unwrap_err(),
