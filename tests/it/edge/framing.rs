@@ -5,7 +5,7 @@
 //! client. Either it gets its answer, or the connection was closed and nothing behind the case was taken for
 //! a request.
 
-use acceptance::{Model, Service, Socket, says};
+use acceptance::{Model, Service, Socket};
 
 /// The head of an answer, with its body read away.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ pub(crate) struct ProviderProfile {
     pub(crate) one_call: bool,
     /// The provider takes texts at which a reply ends. Reasoning models refuse any.
     pub(crate) stop: bool,
-    /// The server streams replies.
+    /// The server streams its replies.
     pub(crate) stream: bool,
 }
 

@@ -49,7 +49,7 @@ fn without_corrections(transcript: &[Message], question: usize) -> impl Iterator
 /// first message and of its last reply. Where an image was, its name stays. The metadata go to the new turn,
 /// and turns in which nothing is said have done their work.
 pub fn appended(mut turns: Vec<Turn>, mut turn: Turn) -> Vec<Turn> {
-    // They have bounds of their own, and no words are left out for them.
+    // Metadata have bounds of their own, and no words are left out for them.
     let metadata = std::mem::take(&mut turn.metadata);
     let turn = if turn_bytes(&turn) > MOST_TURN_BYTES { without_images(turn) } else { turn };
     let mut turn = if turn_bytes(&turn) > MOST_TURN_BYTES { shortened(turn) } else { turn };
