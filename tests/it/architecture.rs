@@ -32,6 +32,11 @@ const TOOL_RULES: [&str; 2] = ["tool-policy", "tool-versions"];
 /// The crate beside those: HTTP of guests, over `outbound`.
 const EGRESS: &str = "tool-egress";
 
+/// The crates above these and below the tool host: what a call is granted, and servers that are asked in the
+/// place of a guest.
+const GRANTS: &str = "tool-grants";
+const MCP_CLIENT: &str = "mcp-client";
+
 /// The attribute on async methods of ports, which every crate may use.
 const ATTRIBUTE: &str = "boxed-async";
 
@@ -91,7 +96,7 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
             allowed.insert(SERVICE);
         }
         if middle == "tool-host" {
-            allowed.extend(TOOL_RULES.into_iter().chain([EGRESS]));
+            allowed.extend(TOOL_RULES.into_iter().chain([EGRESS, GRANTS, MCP_CLIENT]));
         }
         assert!(known.contains("agent-core") && known.is_subset(&allowed), "{middle}: {known:?}");
     }
@@ -102,6 +107,13 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
     }
     let known: BTreeSet<_> = workspace.dependencies(EGRESS).intersection(&ours).copied().collect();
     assert_eq!(known, BTreeSet::from(["agent-core", OUTBOUND]), "{EGRESS}");
+    let mut below = BTreeSet::from(["agent-core", OUTBOUND, EGRESS, "tool-policy"]);
+    let known: BTreeSet<_> = workspace.dependencies(GRANTS).intersection(&ours).copied().collect();
+    assert_eq!(known, below, "{GRANTS}");
+    below.remove(OUTBOUND);
+    below.extend([GRANTS, READER]);
+    let known: BTreeSet<_> = workspace.dependencies(MCP_CLIENT).intersection(&ours).copied().collect();
+    assert_eq!(known, below, "{MCP_CLIENT}");
     for (above, below) in [("agent-core", vec![READER]), (SERVICE, vec!["agent-core", READER])] {
         let known: Vec<_> = workspace.dependencies(above).intersection(&ours).copied().collect();
         assert_eq!(known, below, "{above}");
@@ -162,7 +174,7 @@ fn every_crate_has_a_place_in_the_fan() {
     ]);
     known.extend(MIDDLES);
     known.extend(TOOL_RULES);
-    known.insert(EGRESS);
+    known.extend([EGRESS, GRANTS, MCP_CLIENT]);
     assert_eq!(Workspace::read().names(), known);
 }
 

@@ -40,18 +40,20 @@ use text_lines::TextLines;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
-const OURS: [&str; 16] = [
+const OURS: [&str; 18] = [
     "agent_core",
     "agent_host",
     "backends",
     "host_setup",
     "http_edge",
     "json_schema",
+    "mcp_client",
     "model_client",
     "outbound",
     "redis_stores",
     "run_service",
     "tool_egress",
+    "tool_grants",
     "tool_host",
     "tool_policy",
     "tool_registry",

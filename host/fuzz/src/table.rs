@@ -74,16 +74,12 @@ pub const TARGETS: [Target; 31] = [
     ),
     target(
         "mcp_messages",
-        &[
-            "tool-host/src/mcp_client/message.rs",
-            "tool-host/src/mcp_client/answer.rs",
-            "tool-host/src/mcp_client/http.rs",
-        ],
+        &["mcp-client/src/message.rs", "mcp-client/src/answer.rs", "mcp-client/src/http.rs"],
         MANY,
         crates::mcp_messages,
     ),
-    target("mcp_tool_list", &["tool-host/src/mcp_client/tool_list.rs"], SOME, crates::mcp_tool_list),
-    target("mcp_output", &["tool-host/src/mcp_client/child_output.rs"], SOME, crates::mcp_output),
+    target("mcp_tool_list", &["mcp-client/src/tool_list.rs"], SOME, crates::mcp_tool_list),
+    target("mcp_output", &["mcp-client/src/child_output.rs"], SOME, crates::mcp_output),
     target("openai_reply", &["model-client/src/protocol/openai/"], MANY, crates::openai_reply),
     target("anthropic_reply", &["model-client/src/protocol/anthropic/"], MANY, crates::anthropic_reply),
     target(

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use agent_core::ports::{KeyValueStore, ToolVersions};
 use agent_core::secret::Secret;
+use mcp_client::Launcher;
 use tokio::runtime::Handle;
 use tool_egress::HttpMode;
+use tool_grants::{Environment, PolicyFile};
 
 use crate::compiler::Compiler;
-use crate::grants::policy_store::{Environment, PolicyFile};
 use crate::limits::ToolLimits;
-use crate::mcp_client::Launcher;
 use crate::observer::Observer;
 
 /// What a tool host is made of.

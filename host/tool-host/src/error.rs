@@ -2,6 +2,8 @@
 
 use agent_core::words::FoundDescription;
 use json_schema::text_sanitizer::printable;
+use mcp_client::LookError;
+use tool_grants::GrantError;
 
 /// Longest error text of a guest or of wasmtime that is kept.
 const DETAIL_BYTES: usize = 1 << 10;
@@ -71,55 +73,19 @@ pub enum LoadError {
         /// How many it may have.
         most: usize,
     },
+    /// The policy in force stands against it.
+    #[error(transparent)]
+    Grants(#[from] GrantError),
     /// The component imports what is not granted to it.
     #[error(
         "imports {0}, which this host does not grant to tools: build it without, for agent:tool@0.1.1, WASI 0.2 and nothing else"
     )]
     Ungranted(String),
-    /// The component imports HTTP and has no lines for it in the policy. Those of JavaScript import it unless
-    /// they are told not to.
-    #[error(
-        "imports {import}, and the policy (TOOLS_POLICY) grants it no requests: the log has the lines to write. If it needs none, build it without: in JavaScript `jco componentize --disable http --disable fetch-event`, or disableFeatures: ['http', 'fetch-event'] with componentize-js"
-    )]
-    UngrantedHttp {
-        /// One of the interfaces.
-        import: &'static str,
-    },
-    /// A secret that the policy names has no value, or none that can be used.
-    #[error(
-        "cannot have the secrets that the policy gives it: set what their lines read (env or file); the log says which and why"
-    )]
-    Secrets,
-    /// The component imports something else that only the policy gives.
-    #[error(
-        "imports {import}, and the policy (TOOLS_POLICY) does not grant it {what}: the log has the lines to write"
-    )]
-    NotGranted {
-        /// The interface.
-        import: &'static str,
-        /// What it would be granted.
-        what: &'static str,
-    },
-    /// The policy speaks of the component's name and means other builds.
-    #[error(
-        "is another build than those that the policy (TOOLS_POLICY) has lines for: the log has the lines for this one"
-    )]
-    OtherBuild,
-    /// The policy lets the component keep values, and there is nowhere to keep them.
-    #[error(
-        "may keep values by its lines of the policy, and this service has no store for them: set DATABASE_URL or REDIS_URL, or take key-value out of the lines"
-    )]
-    NoKeyValueStore,
     /// The policy has other names for its tools, and they cannot have them.
     #[error(
         "cannot have the tool names that `rename` in its lines of the policy (TOOLS_POLICY) gives it: {0}"
     )]
     Renamed(String),
-    /// The policy bounds the component's instructions, and nobody counts them.
-    #[error(
-        "has limits.fuel in its lines of the policy, and instructions are not counted: set TOOL_FUEL_METERING=on, or take it out"
-    )]
-    FuelNotCounted,
     /// The component does not compile.
     #[error("does not compile: {0}")]
     Compile(String),
@@ -210,14 +176,6 @@ pub enum LoadError {
         "is an MCP server that is no longer in the policy (TOOLS_POLICY), so its tools do not serve: put its [[mcp]] back, or remove what is kept of it with agent-host tool delete"
     )]
     McpServerGone,
-    /// The policy names an MCP server with other tools.
-    #[error(
-        "is an MCP server with other tools than those that its [[mcp]] in the policy (TOOLS_POLICY) is bound to: look at them, and name digest = \"{digest}\""
-    )]
-    OtherTools {
-        /// `sha256:…` of its list of tools.
-        digest: String,
-    },
     /// Another component offers a tool of the same name.
     #[error("offers the tool {tool:?}, and so does {other}: rename the tool in one of the two or remove one")]
     Duplicate {
@@ -238,6 +196,15 @@ pub enum LoadError {
         /// The largest files and their tokens.
         largest: String,
     },
+}
+
+impl From<LookError> for LoadError {
+    fn from(error: LookError) -> Self {
+        match error {
+            LookError::Unavailable(kind) => Self::McpServer(kind),
+            LookError::Tools(problem) => Self::McpTools(problem),
+        }
+    }
 }
 
 /// The mend for an import that this host has in another form or not at all.
@@ -275,7 +242,9 @@ impl LoadError {
                 FailureClass::Transient
             }
             // A secret that is missing may be set: a mounted folder is filled while the service starts.
-            Self::Secrets | Self::NotWrittenDown(_) | Self::NotAgreed => FailureClass::Transient,
+            Self::Grants(GrantError::Secrets) | Self::NotWrittenDown(_) | Self::NotAgreed => {
+                FailureClass::Transient
+            }
             Self::CompilerKilled(_) => FailureClass::Ambiguous,
             _ => FailureClass::Permanent,
         }

@@ -3,8 +3,6 @@
 //! The only crate that names wasmtime. The rooms stand on each other in this order; none imports from above:
 //! - `limits`, `typed`: what a call may use up, functions of other types as tools.
 //! - `compiler`, `threads`: compiling in child processes, and where guests run.
-//! - `grants`, `mcp_client`: what the policy (crate `tool-policy`) is for one call; servers of the Model
-//!   Context Protocol, whose tools are served like those of components.
 //! - `capability`: what a guest may import.
 //! - `component`, `folder`: a component that can be called, and the files that components come from.
 //! - `rollout`, `runtime`: which versions serve on all replicas (the rules are in the crate `tool-versions`),
@@ -23,12 +21,10 @@ mod component;
 mod config;
 mod error;
 mod folder;
-mod grants;
 mod host;
 mod inventory;
 mod limits;
 mod load;
-mod mcp_client;
 mod observer;
 mod rollout;
 mod runtime;
@@ -45,9 +41,6 @@ pub use compiler::precompile::Precompiler;
 pub use compiler::{CompileError, CompileJob, Compiler};
 pub use config::Config;
 pub use error::LoadError;
-pub use grants::learning::Learned;
-pub use grants::policy_store::{Environment, PolicyFile};
-pub use grants::standing::{NotTrusted, Standing, standing};
 pub use host::{StartError, ToolHost};
 pub use limits::{MOST_COMPONENT_BYTES, ToolLimits};
 pub use load::inspect::{ComponentKind, Import, Inspection, Need, NeededGrants, inspect};
@@ -56,3 +49,4 @@ pub use observer::{CallReport, Cost, NoObserver, Observer, SetReport, ToolListin
 pub use tool_egress::{
     CallKey, ErrorKind, HttpAnswers, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, MOST_BODY_BYTES,
 };
+pub use tool_grants::{Environment, Learned, NotTrusted, PolicyFile, Standing, standing};

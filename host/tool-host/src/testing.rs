@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use json_schema::{Fuel, SchemaBudget};
+use tool_grants::PolicyFile;
 
-pub use crate::mcp_client::testing::{list_tools, read_output, take_in_messages};
 pub use crate::typed::testing::{encode_arguments, read_types};
+pub use mcp_client::testing::{list_tools, read_output, take_in_messages};
 
 use crate::bindings::exports::agent::tool::tool::ToolDef;
 use crate::component::definition::Definition;
-use crate::grants::policy_store::PolicyFile;
 use crate::load::{contract, inspect as inspection};
 
 /// Longest refusal of a component, in bytes: it goes to logs and answers.

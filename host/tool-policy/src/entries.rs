@@ -1,6 +1,6 @@
 //! A policy: all entries of a file, found by what a component is, with the digests that stand for them.
 //!
-//! A policy is immutable. Which one is in force is said by `tool-host/src/grants/policy_store.rs`, and what a
+//! A policy is immutable. Which one is in force is said by `tool-grants/src/policy_store.rs`, and what a
 //! run may do while it changes by [`effective`](super::effective).
 
 use std::ops::Deref;

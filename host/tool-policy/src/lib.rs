@@ -17,7 +17,7 @@
 //! The invariant: whatever is not understood is refused, in the file as in requests, and a refusal says what
 //! to write.
 //!
-//! Which policy is in force, and what the secrets' values are, is in `tool-host/src/grants`.
+//! Which policy is in force, and what the secrets' values are, is in `tool-grants/src`.
 
 pub mod audience;
 pub mod change;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tool_grants::Granted;
+
 use super::tool::Tool;
 use crate::component::bulkhead::Permits;
-use crate::grants::granted::Granted;
 use crate::limits::ToolLimits;
 use crate::runtime::Runtime;
 

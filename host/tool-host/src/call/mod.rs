@@ -25,6 +25,7 @@ use agent_core::ports::{NestedTools, ToolRequest, WaitTerms};
 use agent_core::trace;
 use agent_core::words::{Principal, ToolOutcome, ToolReturn};
 use tool_egress::CallKey;
+use tool_grants::{GrantBounds, Granted, NoGrants};
 use tool_policy::Want;
 
 use crate::capability::ask::AskState;
@@ -33,8 +34,6 @@ use crate::capability::nondeterminism::{Nondeterminism, RecordedClock};
 use crate::capability::state::Caller;
 use crate::capability::toolbox::{Outer, ToolboxState};
 use crate::component::bulkhead::CallKind;
-use crate::grants::granted::Granted;
-use crate::grants::{GrantBounds, NoGrants};
 use crate::limits::progress::Progress;
 use crate::observer::{CallReport, Cost};
 use crate::runtime::{KeepingCall, Runtime};
@@ -139,7 +138,7 @@ impl Call<'_> {
         let Self { runtime, tool, request, start } = self;
         let granted = self.granted().await?;
         let host = runtime.sandbox.limits();
-        let limits = granted.as_ref().map_or_else(|| host.clone(), |granted| granted.limits(host));
+        let limits = granted.as_ref().map_or_else(|| host.clone(), |granted| host.narrowed(granted.limits()));
         let limit = limits.timeout;
         let allowed = tool.definition.timeout.map_or(limit, |own| own.min(limit));
         let deadline = (*start + allowed).min(request.deadline);

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use agent_core::ports::ToolRequest;
 use agent_core::words::{Exchange, ReceiptDetail, ToolOutcome, ToolReceipt, ToolReturn};
 use tool_egress::CallKey;
+use tool_grants::Granted;
 use tool_policy::Want;
 
 use super::fault::Fault;
 use super::retry;
 use super::tool::Tool;
-use crate::grants::granted::Granted;
 use crate::limits::progress::Progress;
 use crate::observer::Observer;
 use crate::runtime::Runtime;

@@ -1,10 +1,11 @@
 //! A call of a tool that an MCP server has: the server is asked in the place of a guest.
 
+use mcp_client::{McpAnswer, McpError, Means, Server, ToolList};
+
 use super::admitted::Admitted;
 use super::fault::Fault;
 use crate::bindings::exports::agent::tool::tool::Failure;
 use crate::capability::state::Caller;
-use crate::mcp_client::{McpAnswer, McpError, Means, Server, ToolList};
 
 /// The code of the failure of a server that was not reached, of one that answered with an error of the
 /// protocol, and of the tool's own failure.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use tool_grants::Granted;
+
 use super::imports::Imports;
 use crate::bindings::agent::tool::config::Host;
-use crate::grants::granted::Granted;
 
 pub(super) const IMPORTS: Imports = Imports::Contract("config");
 

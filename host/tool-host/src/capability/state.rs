@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use agent_core::ports::ProgressSink;
 use agent_core::trace::TraceContext;
+use tool_grants::Granted;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
@@ -20,7 +21,6 @@ use crate::capability::secrets::SecretsState;
 use crate::capability::toolbox::ToolboxState;
 use crate::capability::wasi::WasiState;
 use crate::capability::wasi_http::HttpState;
-use crate::grants::granted::Granted;
 use crate::limits::progress::Progress;
 use crate::limits::{Limiter, ToolLimits};
 

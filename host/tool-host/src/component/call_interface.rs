@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mcp_client::{RemoteTool, Server, ToolList};
 use serde_json::Value;
 use wasmtime::component::{Component as Code, ComponentExportIndex, InstancePre, Val};
 use wasmtime::{Engine, Store};
@@ -14,7 +15,6 @@ use crate::capability::state::CallState;
 use crate::error::{LoadError, detail};
 use crate::limits::Transfer;
 use crate::limits::progress::Progress;
-use crate::mcp_client::{Server, ToolList};
 use crate::typed::{self, Mismatch, TypedTool};
 
 /// How a component is called.
@@ -25,6 +25,17 @@ pub(crate) enum CallInterface {
     Typed { pre: InstancePre<CallState>, functions: BTreeMap<String, TypedFunction> },
     /// Tools of an MCP server, which is asked over its protocol: there is no component.
     Mcp { server: Arc<Server>, tools: ToolList },
+}
+
+/// A server's tool as components describe theirs.
+fn describe_remote((name, tool): (&String, &RemoteTool)) -> ToolDef {
+    ToolDef {
+        name: name.clone(),
+        description: tool.description.clone(),
+        input_schema: tool.input_schema.to_string(),
+        output_schema: tool.output_schema.as_ref().map(Value::to_string),
+        hints: tool.hints.clone(),
+    }
 }
 
 /// A function that is a tool.
@@ -84,7 +95,7 @@ impl CallInterface {
         match self {
             Self::Contract(pre) => Err(pre),
             Self::Typed { functions, .. } => Ok(functions.values().map(TypedFunction::describe).collect()),
-            Self::Mcp { tools, .. } => Ok(tools.describe()),
+            Self::Mcp { tools, .. } => Ok(tools.tools().map(describe_remote).collect()),
         }
     }
 

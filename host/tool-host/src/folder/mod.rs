@@ -24,12 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agent_core::words::is_component_name;
+use mcp_client::McpServers;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tool_policy::sha256;
 
 use crate::error::LoadError;
 use crate::limits::MOST_COMPONENT_BYTES;
-use crate::mcp_client::McpServers;
 use content_memory::ContentPermit;
 use watch::FolderId;
 

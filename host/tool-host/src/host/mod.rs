@@ -17,14 +17,12 @@ use agent_core::ports::{Preparing, ToolFault, ToolSet, Toolbox, Versions};
 use agent_core::words::{FoundDescription, Principal};
 use boxed_async::boxed_async;
 use tokio::sync::{Mutex, watch as watch_channel};
+use tool_grants::{ComponentGrants, HostMeans, Learned, Learning, PolicyFile};
 
 use crate::call::shadow_calls;
 use crate::compiler::engine::Allocation;
 use crate::config::Config;
 use crate::folder::ANSWER_LIMIT;
-use crate::grants::learning::{Learned, Learning};
-use crate::grants::policy_store::PolicyFile;
-use crate::grants::{self, ComponentGrants, HostMeans};
 use crate::inventory::{Inventory, Settled};
 use crate::observer::{SetReport, ToolListing};
 use crate::rollout::{Counted, Rollout};
@@ -328,14 +326,14 @@ async fn check_places(config: &Config) -> Result<(), StartError> {
 /// The policy in a tools folder that is not read, and whether the one that is named lies there too. Of a
 /// folder that does not answer only the path is known.
 async fn policies_in(folder: &Path, named: Option<PathBuf>) -> (Option<PathBuf>, bool) {
-    let seems_inside = named.as_ref().is_some_and(|file| grants::seems_to_lie_in(file, folder));
+    let seems_inside = named.as_ref().is_some_and(|file| tool_grants::seems_to_lie_in(file, folder));
     // Paths alone do not tell where links lead. A busy machine is not to take a policy for one that lies
     // elsewhere, so more time is given where one is named.
     let limit = if named.is_some() { ANSWER_LIMIT } else { LOOK_WAIT };
     let folder = folder.to_owned();
     let look = tokio::task::spawn_blocking(move || {
-        let is_inside = named.is_some_and(|file| grants::lies_in(&file, &folder));
-        (grants::misplaced(&folder), is_inside)
+        let is_inside = named.is_some_and(|file| tool_grants::lies_in(&file, &folder));
+        (tool_grants::misplaced(&folder), is_inside)
     });
     match tokio::time::timeout(limit, look).await {
         Ok(Ok(found)) => found,

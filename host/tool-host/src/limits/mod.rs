@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tool_policy::HostLimits;
+use tool_policy::effective::ResolvedLimits;
 use wasmtime::ResourceLimiter;
 
 use progress::Progress;
@@ -48,6 +49,18 @@ impl Default for ToolLimits {
 }
 
 impl ToolLimits {
+    /// These with what the policy says of them. Memory only shrinks: what is reserved for instances does not
+    /// grow.
+    pub(crate) fn narrowed(&self, granted: ResolvedLimits) -> Self {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self {
+            timeout: granted.timeout,
+            memory_bytes: bytes(granted.memory_bytes).min(self.memory_bytes),
+            output_bytes: bytes(granted.output_bytes),
+            ..self.clone()
+        }
+    }
+
     /// What applies where the lines of a policy say nothing.
     pub(crate) fn of_policy(&self) -> HostLimits {
         HostLimits {

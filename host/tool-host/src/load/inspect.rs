@@ -5,13 +5,13 @@
 //! it.
 
 use json_schema::text_sanitizer::printable;
+use tool_grants::{PolicyFile, PolicyStore};
 use tool_policy::signature::{self, Signed};
 use tool_policy::{Identity, Policy, Want, sha256, suggest};
 
 use super::contract::{self, TOOL_INTERFACE, outer_names};
 use crate::capability::CapabilitySet;
 use crate::capability::imports::SERVED;
-use crate::grants::policy_store::{PolicyFile, PolicyStore};
 
 /// Most imports that are listed, and most bytes of the name of one: a stranger's file may have a million.
 const MOST_IMPORTS: usize = 200;

@@ -15,6 +15,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use mcp_client::{Server, ToolList};
 use tool_policy::{Identity, Want, sha256};
 use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
@@ -30,7 +31,6 @@ use crate::error::{LoadError, detail};
 use crate::folder::content_memory::{ContentMemory, ContentPermit};
 use crate::folder::memory::Memory;
 use crate::folder::{Content, Folder};
-use crate::mcp_client::{Server, ToolList};
 use crate::rollout::Rollout;
 use crate::runtime::Runtime;
 use crate::typed;

@@ -13,7 +13,9 @@ use std::time::Instant;
 
 use agent_core::ports::KeyValueStore;
 use agent_core::words::Principal;
+use mcp_client::{Hosting, McpServers};
 use tool_egress::HttpMode;
+use tool_grants::{ComponentGrants, Granted};
 use tool_policy::model::Scope;
 
 use crate::capability::key_value::{KeyValueState, OwnSpace, Owner};
@@ -23,9 +25,6 @@ use crate::compiler::engine;
 use crate::component::bulkhead::Slots;
 use crate::config::Config;
 use crate::folder::content_memory::ContentMemory;
-use crate::grants::ComponentGrants;
-use crate::grants::granted::Granted;
-use crate::mcp_client::{Hosting, McpServers};
 use crate::observer::Observer;
 use crate::rollout::{Overlay, RecentUsers, Shadows};
 use crate::threads::guest_runtime::GuestRuntime;

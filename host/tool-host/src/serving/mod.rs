@@ -6,6 +6,7 @@ pub(crate) mod retired;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use tool_grants::as_caller;
 use tool_policy::audience::Caller;
 use tool_policy::{Lookup, Policy, Want};
 
@@ -17,7 +18,6 @@ use sha2::{Digest, Sha256};
 use crate::call;
 use crate::call::tool::Tool;
 use crate::component::Component;
-use crate::grants::as_caller;
 use crate::observer::ToolListing;
 use crate::rollout::{Counted, FirstCalls, RunningTrial, Side, TrialPart};
 use crate::runtime::Runtime;

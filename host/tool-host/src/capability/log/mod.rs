@@ -8,11 +8,11 @@ use json_schema::text_sanitizer::printable;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
+use tool_grants::Granted;
 
 use super::context::CallIds;
 use super::imports::Imports;
 use crate::bindings::agent::tool::log::Host;
-use crate::grants::granted::Granted;
 use crate::limits::ToolLimits;
 
 pub(crate) use rate::LogRate;

@@ -5,15 +5,15 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::error::McpError;
-use super::progress::Reports;
+use crate::error::McpError;
+use crate::progress::Reports;
 
 /// The version of the protocol that is offered, and those that are spoken.
-pub(super) const VERSION: &str = "2025-11-25";
-pub(super) const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+pub(crate) const VERSION: &str = "2025-11-25";
+pub(crate) const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Most bytes of one message: an answer of a MiB, escaped.
-pub(super) const MOST_BYTES: usize = 2 << 20;
+pub(crate) const MOST_BYTES: usize = 2 << 20;
 
 /// Most messages that are read before the answer to one request, beside reports that it asked for.
 const MOST_MESSAGES: u32 = 1_000;
@@ -60,7 +60,7 @@ fn not_json(error: &serde_json::Error) -> McpError {
 
 /// The wait for the answer to one request.
 #[derive(Debug)]
-pub(super) struct Exchange<'a> {
+pub(crate) struct Exchange<'a> {
     id: u64,
     /// Where reports on its progress go, if it asked for any.
     reports: Option<Reports<'a>>,
@@ -68,12 +68,12 @@ pub(super) struct Exchange<'a> {
     bytes: usize,
     refusals: u32,
     /// Whether the server said that its tools changed.
-    pub(super) tools_changed: bool,
+    pub(crate) tools_changed: bool,
 }
 
 /// What a message is to whoever waits.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// The result.
     Answer(Value),
     /// The server has to be answered with this before it goes on.
@@ -83,7 +83,7 @@ pub(super) enum Next {
 }
 
 /// A request. With `asks_for_reports` the server may report on its progress, under the request's number.
-pub(super) fn request(id: u64, method: &str, params: &Value, asks_for_reports: bool) -> String {
+pub(crate) fn request(id: u64, method: &str, params: &Value, asks_for_reports: bool) -> String {
     let mut params = params.clone();
     if let (Some(fields), true) = (params.as_object_mut(), asks_for_reports) {
         fields.insert("_meta".to_owned(), json!({ "progressToken": id }));
@@ -92,12 +92,12 @@ pub(super) fn request(id: u64, method: &str, params: &Value, asks_for_reports: b
 }
 
 /// A notification without parameters.
-pub(super) fn notification(method: &str) -> String {
+pub(crate) fn notification(method: &str) -> String {
     json!({ "jsonrpc": "2.0", "method": method }).to_string()
 }
 
 /// What a client says of itself first. It can do nothing for a server, and says so.
-pub(super) fn initialize() -> Value {
+pub(crate) fn initialize() -> Value {
     json!({
         "protocolVersion": VERSION,
         "capabilities": {},
@@ -106,12 +106,12 @@ pub(super) fn initialize() -> Value {
 }
 
 impl<'a> Exchange<'a> {
-    pub(super) fn new(id: u64, reports: Option<Reports<'a>>) -> Self {
+    pub(crate) fn new(id: u64, reports: Option<Reports<'a>>) -> Self {
         Self { id, reports, messages: 0, bytes: 0, refusals: 0, tools_changed: false }
     }
 
     /// Takes in a message.
-    pub(super) fn take_in(&mut self, bytes: &[u8]) -> Result<Next, McpError> {
+    pub(crate) fn take_in(&mut self, bytes: &[u8]) -> Result<Next, McpError> {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.messages > MOST_MESSAGES || self.bytes > MOST_BYTES_TOGETHER {

@@ -25,7 +25,7 @@ pub struct Learned {
 
 /// What components were seen to want, by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Learning(Mutex<BTreeMap<String, Noted>>);
+pub struct Learning(Mutex<BTreeMap<String, Noted>>);
 
 /// What one component was seen to want.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ impl Learning {
     }
 
     /// The lines that let a component do what it was seen to want, beside what `policy` grants it.
-    pub(crate) fn lines(&self, component: Identity<'_>, wants: &[Want], policy: &Policy) -> Learned {
+    pub fn lines(&self, component: Identity<'_>, wants: &[Want], policy: &Policy) -> Learned {
         let Identity { name, digest, .. } = component;
         let mut all = self.0.lock();
         let noted = all.entry(name.to_owned()).or_default();

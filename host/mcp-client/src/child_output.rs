@@ -10,8 +10,8 @@ use json_schema::text_sanitizer::printable;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tool_egress::Scanner;
 
-use super::error::McpError;
-use super::message::MOST_BYTES;
+use crate::error::McpError;
+use crate::message::MOST_BYTES;
 
 /// Lines of the standard error that are logged of one exchange, and bytes of each.
 const LOGGED_LINES: u32 = 20;
@@ -28,7 +28,7 @@ const MOST_BLANK_BYTES: usize = 64 << 10;
 
 /// Both outputs of a child.
 #[derive(Debug)]
-pub(super) struct Output<O, E> {
+pub(crate) struct Output<O, E> {
     /// The server's name, for the log.
     server: String,
     stdout: O,
@@ -48,18 +48,18 @@ struct Complaints {
 }
 
 impl<O: AsyncRead + Unpin, E: AsyncRead + Unpin> Output<O, E> {
-    pub(super) fn new(server: String, stdout: O, stderr: Option<E>) -> Self {
+    pub(crate) fn new(server: String, stdout: O, stderr: Option<E>) -> Self {
         let (read, complaints) = (BytesMut::new(), Complaints::default());
         Self { server, stdout, stderr, read, searched: 0, complaints }
     }
 
     /// Another exchange begins, and some complaints are logged again.
-    pub(super) fn begin_exchange(&mut self) {
+    pub(crate) fn begin_exchange(&mut self) {
         self.complaints.logged = 0;
     }
 
     /// The next line that is not blank, without blanks before it.
-    pub(super) async fn line(&mut self, scanner: &Scanner) -> Result<BytesMut, McpError> {
+    pub(crate) async fn line(&mut self, scanner: &Scanner) -> Result<BytesMut, McpError> {
         let mut blank = 0;
         loop {
             // Lines that were read together are taken without waiting: other tasks run in between.
@@ -79,7 +79,7 @@ impl<O: AsyncRead + Unpin, E: AsyncRead + Unpin> Output<O, E> {
     }
 
     /// Writes to the standard input, and reads what the child says until it has taken all.
-    pub(super) async fn write(
+    pub(crate) async fn write(
         &mut self,
         stdin: &mut (impl AsyncWrite + Unpin),
         scanner: &Scanner,

@@ -4,7 +4,7 @@
 use json_schema::text_sanitizer::printable;
 use serde_json::Value;
 
-use super::error::McpError;
+use crate::error::McpError;
 
 /// Names and addresses in notes are whole: secrets are looked for in what comes of this, and half of one is
 /// not found.
@@ -12,7 +12,7 @@ const WHOLE: usize = usize::MAX;
 
 /// What a tool returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum McpAnswer {
+pub enum McpAnswer {
     /// JSON text.
     Value(String),
     /// The tool's own failure.
@@ -22,7 +22,7 @@ pub(crate) enum McpAnswer {
 impl McpAnswer {
     /// Reads the result of `tools/call`. Structured content is the value. Without it the value is the text:
     /// as it is if it is a JSON object or list, else as a JSON string.
-    pub(super) fn read(result: &Value) -> Result<Self, McpError> {
+    pub(crate) fn read(result: &Value) -> Result<Self, McpError> {
         let content = match result.get("content") {
             Some(Value::Array(content)) => content.as_slice(),
             Some(_) => return Err(McpError::protocol("the content of an answer is no list")),

@@ -11,22 +11,21 @@ use tool_policy::effective::ResolvedLimits;
 use tool_policy::model::{KeyValueRule, McpEndpoint, Placement, Scope};
 use tool_policy::{ComponentPolicy, EffectivePolicy, RequestLine, SecretRule, Target};
 
-use crate::grants::learning::Learning;
-use crate::limits::ToolLimits;
+use crate::learning::Learning;
 
 /// What one component may do in one call.
 #[derive(Debug)]
-pub(crate) struct Granted {
-    pub(super) policy: EffectivePolicy,
-    pub(super) limits: ResolvedLimits,
+pub struct Granted {
+    pub(crate) policy: EffectivePolicy,
+    pub(crate) limits: ResolvedLimits,
     /// By name, to notice that one was replaced.
-    pub(super) secrets: BTreeMap<String, Secret>,
-    pub(super) http: Arc<tool_egress::Grant>,
-    pub(super) learning: Option<Arc<Learning>>,
+    pub(crate) secrets: BTreeMap<String, Secret>,
+    pub(crate) http: Arc<tool_egress::Grant>,
+    pub(crate) learning: Option<Arc<Learning>>,
 }
 
 /// The secrets of a component as the way out injects them.
-pub(super) fn credentials(
+pub(crate) fn credentials(
     entry: &ComponentPolicy,
     values: &BTreeMap<String, Secret>,
 ) -> Result<Vec<tool_egress::Secret>, String> {
@@ -52,20 +51,13 @@ pub(super) fn credentials(
 }
 
 impl Granted {
-    /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for
-    /// instances does not grow.
-    pub(crate) fn limits(&self, host: &ToolLimits) -> ToolLimits {
-        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        ToolLimits {
-            timeout: self.limits.timeout,
-            memory_bytes: bytes(self.limits.memory_bytes).min(host.memory_bytes),
-            output_bytes: bytes(self.limits.output_bytes),
-            ..host.clone()
-        }
+    /// What bounds its calls.
+    pub fn limits(&self) -> ResolvedLimits {
+        self.limits
     }
 
     /// What stands under a key of the component's configuration.
-    pub(crate) fn config(&self, key: &str) -> Option<&str> {
+    pub fn config(&self, key: &str) -> Option<&str> {
         let value = self.policy.config(key);
         if let (None, Some(learning)) = (value, &self.learning) {
             learning.note_config(&self.policy.current().name, key);
@@ -74,43 +66,43 @@ impl Granted {
     }
 
     /// Whether it may be called although it wants this.
-    pub(crate) fn allows(&self, want: Want) -> bool {
+    pub fn allows(&self, want: Want) -> bool {
         // Where it is to be learned what it wants, what it does is refused one by one.
         self.learning.is_some() || self.policy.grants(want)
     }
 
     /// What it may keep; absent: nothing.
-    pub(crate) fn key_value(&self) -> Option<KeyValueRule> {
+    pub fn key_value(&self) -> Option<KeyValueRule> {
         self.policy.key_value()
     }
 
     /// Whether its answers may be of one user's data.
-    pub(crate) fn keeps_data_of_users(&self) -> bool {
+    pub fn keeps_data_of_users(&self) -> bool {
         self.policy.key_value().is_some_and(|rule| rule.scope == Scope::User)
     }
 
     /// Whether a tool of an MCP server may be called, by the server's name for it.
-    pub(crate) fn allows_tool(&self, tool: &str) -> bool {
+    pub fn allows_tool(&self, tool: &str) -> bool {
         self.policy.allows_tool(tool)
     }
 
     /// Whether the entry in force is that of an MCP server.
-    pub(crate) fn is_of_server(&self) -> bool {
+    pub fn is_of_server(&self) -> bool {
         self.policy.current().mcp.is_some()
     }
 
     /// How an MCP server is reached now.
-    pub(crate) fn mcp_endpoint(&self) -> Option<McpEndpoint> {
+    pub fn mcp_endpoint(&self) -> Option<McpEndpoint> {
         self.policy.current().mcp_endpoint()
     }
 
     /// The memory of an MCP server that is a child process; absent: as much as such servers have.
-    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+    pub fn memory_bytes(&self) -> Option<u64> {
         self.policy.current().limits.memory_bytes
     }
 
     /// The secrets that are environment variables of a child process, with their values.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let rules = &self.policy.current().secrets;
         self.secrets.iter().filter_map(|(name, value)| match &rules.get(name)?.placement {
             Placement::Variable(variable) => Some((variable.clone(), value.expose().to_owned())),
@@ -119,12 +111,12 @@ impl Granted {
     }
 
     /// Instructions that one call may use; absent: as many as it likes.
-    pub(crate) fn fuel(&self) -> Option<u64> {
+    pub fn fuel(&self) -> Option<u64> {
         self.limits.fuel
     }
 
     /// Whether there is a secret of that name.
-    pub(crate) fn has_secret(&self, name: &str) -> bool {
+    pub fn has_secret(&self, name: &str) -> bool {
         let has = self.policy.secret_names().contains(name);
         if let (false, Some(learning)) = (has, &self.learning) {
             learning.note_secret(&self.policy.current().name, name);
@@ -133,16 +125,16 @@ impl Granted {
     }
 
     /// Finds the values of its secrets in whatever the component says.
-    pub(crate) fn scanner(&self) -> &tool_egress::Scanner {
+    pub fn scanner(&self) -> &tool_egress::Scanner {
         self.http.scanner()
     }
 }
 
 /// The rules of a policy, as the way out asks them.
 #[derive(Debug)]
-pub(super) struct Rules {
-    pub(super) policy: EffectivePolicy,
-    pub(super) learning: Option<Arc<Learning>>,
+pub(crate) struct Rules {
+    pub(crate) policy: EffectivePolicy,
+    pub(crate) learning: Option<Arc<Learning>>,
 }
 
 impl Rules {

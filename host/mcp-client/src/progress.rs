@@ -12,14 +12,14 @@ use tool_egress::Scanner;
 
 /// Where the reports of one call go, and what may not be in them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reports<'a> {
-    pub(super) sink: &'a Arc<dyn ProgressSink>,
-    pub(super) scanner: &'a Scanner,
+pub(crate) struct Reports<'a> {
+    pub(crate) sink: &'a Arc<dyn ProgressSink>,
+    pub(crate) scanner: &'a Scanner,
 }
 
 impl Reports<'_> {
     /// Hands on a report if it is of the request with that number, under which it was asked for.
-    pub(super) fn hand_on(&self, id: u64, params: &Value) {
+    pub(crate) fn hand_on(&self, id: u64, params: &Value) {
         if params.get("progressToken").and_then(Value::as_u64) != Some(id) {
             return;
         }

@@ -11,10 +11,10 @@ use serde_json::Value;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tool_egress::Scanner;
 
-use super::child_output::Output;
-use super::error::McpError;
-use super::launch::Launcher;
-use super::message::{Exchange, Next};
+use crate::child_output::Output;
+use crate::error::McpError;
+use crate::launch::Launcher;
+use crate::message::{Exchange, Next};
 
 /// The first descriptor that is neither input nor output nor complaint.
 const FIRST_OTHER: i32 = 3;
@@ -24,17 +24,17 @@ const MEMORY_BYTES: u64 = 1 << 30;
 
 /// How a server is started.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Start<'a> {
-    pub(super) name: &'a str,
-    pub(super) launcher: &'a Launcher,
-    pub(super) program: &'a str,
-    pub(super) arguments: &'a [String],
-    pub(super) memory_bytes: Option<u64>,
+pub(crate) struct Start<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) launcher: &'a Launcher,
+    pub(crate) program: &'a str,
+    pub(crate) arguments: &'a [String],
+    pub(crate) memory_bytes: Option<u64>,
 }
 
 /// A server that runs.
 #[derive(Debug)]
-pub(super) struct ChildProcess {
+pub(crate) struct ChildProcess {
     _child: Child,
     group: Pid,
     stdin: ChildStdin,
@@ -43,7 +43,7 @@ pub(super) struct ChildProcess {
 
 impl ChildProcess {
     /// Starts a server with this environment.
-    pub(super) fn start(
+    pub(crate) fn start(
         start: Start<'_>,
         environment: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, McpError> {
@@ -77,18 +77,18 @@ impl ChildProcess {
     }
 
     /// Whether it has not ended. It is not waited for: its id stays its own until it is dropped.
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
     }
 
-    pub(super) async fn send(&mut self, scanner: &Scanner, message: &str) -> Result<(), McpError> {
+    pub(crate) async fn send(&mut self, scanner: &Scanner, message: &str) -> Result<(), McpError> {
         let line = format!("{message}\n");
         self.output.write(&mut self.stdin, scanner, line.as_bytes()).await
     }
 
     /// Sends a request and waits for its answer, in which there is no secret.
-    pub(super) async fn request(
+    pub(crate) async fn request(
         &mut self,
         scanner: &Scanner,
         exchange: &mut Exchange<'_>,

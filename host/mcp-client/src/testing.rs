@@ -8,11 +8,11 @@ use serde_json::Value;
 use tokio::io::Empty;
 use tool_egress::Scanner;
 
-use super::answer::McpAnswer;
-use super::child_output::Output;
-use super::message::{Exchange, Next};
-use super::progress::Reports;
-use super::tool_list::{ToolList, write};
+use crate::answer::McpAnswer;
+use crate::child_output::Output;
+use crate::message::{Exchange, Next};
+use crate::progress::Reports;
+use crate::tool_list::{ToolList, write};
 
 /// The number of the request that is waited for.
 const REQUEST: u64 = 1;

@@ -6,19 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tool_egress::CallKey;
+use tool_grants::{ComponentGrants, Granted};
 use tool_policy::Want;
 use tool_policy::model::{McpEndpoint, McpTransport};
 
 use serde_json::{Value, json};
 
-use super::answer::McpAnswer;
-use super::connection::{CALL, Connection, Means};
-use super::error::McpError;
-use super::launch::Launcher;
-use super::tool_list;
-use crate::error::LoadError;
-use crate::grants::ComponentGrants;
-use crate::grants::granted::Granted;
+use crate::answer::McpAnswer;
+use crate::connection::{CALL, Connection, Means};
+use crate::error::{LookError, McpError};
+use crate::launch::Launcher;
+use crate::tool_list;
 
 /// How often its tools are looked at though it says nothing. A child process is started for it.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -40,14 +38,14 @@ const CHILDREN: u32 = 4;
 
 /// What the host has for its servers.
 #[derive(Clone)]
-pub(crate) struct Hosting {
-    pub(crate) grants: Arc<ComponentGrants>,
-    pub(crate) launcher: Launcher,
+pub struct Hosting {
+    pub grants: Arc<ComponentGrants>,
+    pub launcher: Launcher,
     /// Longest a server may take to list its tools, its start included.
-    pub(crate) look_limit: Duration,
+    pub look_limit: Duration,
 }
 
-pub(crate) struct Server {
+pub struct Server {
     name: String,
     endpoint: McpEndpoint,
     /// Whether it is no command, or the one that the policy had at the start.
@@ -89,7 +87,7 @@ struct Looks {
 }
 
 impl Server {
-    pub(super) fn new(name: &str, endpoint: McpEndpoint, may_start: bool, hosting: Hosting) -> Self {
+    pub(crate) fn new(name: &str, endpoint: McpEndpoint, may_start: bool, hosting: Hosting) -> Self {
         Self {
             name: name.to_owned(),
             endpoint,
@@ -102,7 +100,7 @@ impl Server {
     }
 
     /// What the policy has to grant it beside itself.
-    pub(crate) fn wants(&self) -> Vec<Want> {
+    pub fn wants(&self) -> Vec<Want> {
         match self.endpoint.transport {
             McpTransport::Http { .. } => vec![Want::Http],
             McpTransport::Command { .. } => vec![],
@@ -111,25 +109,25 @@ impl Server {
 
     /// Calls at the same time unless its entry says otherwise; absent: as many as a component may have. Each
     /// of a child process has one of its own.
-    pub(crate) fn most_calls(&self) -> Option<u32> {
+    pub fn most_calls(&self) -> Option<u32> {
         match self.endpoint.transport {
             McpTransport::Http { .. } => None,
             McpTransport::Command { .. } => Some(CHILDREN),
         }
     }
 
-    pub(super) fn endpoint(&self) -> &McpEndpoint {
+    pub(crate) fn endpoint(&self) -> &McpEndpoint {
         &self.endpoint
     }
 
     /// Whether it has listed its tools since the service started.
-    pub(crate) fn has_answered(&self) -> bool {
+    pub fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
 
     /// The number of the look that is due under a policy: another one than before means that it is to be
     /// looked at again.
-    pub(super) fn round(&self, policy: &str) -> u64 {
+    pub(crate) fn round(&self, policy: &str) -> u64 {
         let every = match self.endpoint.transport {
             McpTransport::Http { .. } => LOOK_EVERY,
             McpTransport::Command { .. } => LOOK_AT_CHILD_EVERY,
@@ -149,7 +147,7 @@ impl Server {
     }
 
     /// Closes the connections that nobody has used for a while.
-    pub(super) fn close_idle(&self) {
+    pub(crate) fn close_idle(&self) {
         let closed: Vec<_> = {
             let mut idle = self.idle.lock();
             let (stay, go): (Vec<_>, Vec<_>) =
@@ -162,7 +160,7 @@ impl Server {
 
     /// Closes the connections that wait, and from now on each that a call under way gives back: nobody looks
     /// after them once the policy has another server of the name, or none.
-    pub(super) fn retire(&self) {
+    pub(crate) fn retire(&self) {
         let closed = {
             let mut idle = self.idle.lock();
             idle.is_retired = true;
@@ -173,7 +171,7 @@ impl Server {
 
     /// Looks at its tools: the canonical text of those that the policy allows. Ends within the limit for
     /// that.
-    pub(crate) async fn look(&self) -> Result<Vec<u8>, LoadError> {
+    pub async fn look(&self) -> Result<Vec<u8>, LookError> {
         {
             let mut looks = self.looks.lock();
             (looks.last, looks.is_asked_for) = (Some(Instant::now()), false);
@@ -181,7 +179,7 @@ impl Server {
         let (kind, detail) = match tokio::time::timeout(self.hosting.look_limit, self.list()).await {
             Ok(Ok((tools, allow))) => {
                 self.has_answered.store(true, Ordering::Relaxed);
-                return tool_list::write(&tools, &allow).map_err(LoadError::McpTools);
+                return tool_list::write(&tools, &allow).map_err(LookError::Tools);
             }
             Ok(Err(error)) => (error.kind(), error.to_string()),
             Err(_elapsed) => (
@@ -193,7 +191,7 @@ impl Server {
         self.looks.lock().is_asked_for = false;
         let todo = self.todo();
         tracing::warn!(server = self.name, problem = detail, todo, "an MCP server did not list its tools");
-        Err(LoadError::McpServer(kind))
+        Err(LookError::Unavailable(kind))
     }
 
     /// What may mend it, as far as its entry says so.
@@ -260,12 +258,7 @@ impl Server {
 
     /// Calls a tool by its own name. Dropping the future closes the
     /// connection, and kills a child process.
-    pub(crate) async fn call(
-        &self,
-        means: Means<'_>,
-        tool: &str,
-        arguments: &str,
-    ) -> Result<McpAnswer, McpError> {
+    pub async fn call(&self, means: Means<'_>, tool: &str, arguments: &str) -> Result<McpAnswer, McpError> {
         let granted = means.granted;
         if granted.mcp_endpoint().as_ref() != Some(&self.endpoint) {
             return Err(other_endpoint());

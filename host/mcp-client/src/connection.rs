@@ -5,36 +5,36 @@ use std::sync::Arc;
 use agent_core::ports::ProgressSink;
 use serde_json::Value;
 use tool_egress::Call;
+use tool_grants::Granted;
 use tool_policy::model::McpTransport;
 
-use super::child::{ChildProcess, Start};
-use super::error::McpError;
-use super::http::Session;
-use super::launch::Launcher;
-use super::message::{self, Exchange, VERSIONS};
-use super::progress::Reports;
-use crate::grants::granted::Granted;
+use crate::child::{ChildProcess, Start};
+use crate::error::McpError;
+use crate::http::Session;
+use crate::launch::Launcher;
+use crate::message::{self, Exchange, VERSIONS};
+use crate::progress::Reports;
 
 /// The method of a call: nothing else is reported on.
-pub(super) const CALL: &str = "tools/call";
+pub(crate) const CALL: &str = "tools/call";
 
 /// What requests are made with: the grant of whoever asks, and over HTTP its requests.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Means<'a> {
-    pub(crate) granted: &'a Arc<Granted>,
-    pub(crate) requests: Option<&'a Call>,
+pub struct Means<'a> {
+    pub granted: &'a Arc<Granted>,
+    pub requests: Option<&'a Call>,
     /// Where reports on the progress of a call go, if somebody watches it.
-    pub(crate) progress: Option<&'a Arc<dyn ProgressSink>>,
+    pub progress: Option<&'a Arc<dyn ProgressSink>>,
 }
 
 /// A connection. Dropping it closes it, and kills the server if it is a child process.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     transport: Transport,
     /// The id of the request that was made last.
     last_id: u64,
     /// Whether the server said that its tools changed.
-    pub(super) tools_changed: bool,
+    pub(crate) tools_changed: bool,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ enum Transport {
 
 impl Connection {
     /// Connects to a server, or starts it, and agrees on a version of the protocol.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         name: &str,
         transport: &McpTransport,
         launcher: &Launcher,
@@ -88,7 +88,7 @@ impl Connection {
     }
 
     /// Makes a request.
-    pub(super) async fn request(
+    pub(crate) async fn request(
         &mut self,
         means: Means<'_>,
         method: &str,
@@ -108,7 +108,7 @@ impl Connection {
     }
 
     /// Whether it may be used again.
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         match &self.transport {
             Transport::Http(_) => true,
             Transport::Child(child) => child.is_alive(),

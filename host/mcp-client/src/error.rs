@@ -7,10 +7,19 @@ use tool_egress::{EgressError, Scanner};
 /// Bytes of a server's own text that are kept of an error.
 const TEXT_BYTES: usize = 2 << 10;
 
+/// Why a server's tools are not known.
+#[derive(Debug)]
+pub enum LookError {
+    /// It did not list them, in a few words; the log says more.
+    Unavailable(&'static str),
+    /// They cannot be served, and why.
+    Tools(String),
+}
+
 /// Why an exchange gave no answer. The text is for the log and for the model. The server may have written
 /// parts of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum McpError {
+pub enum McpError {
     /// Nothing was sent, or nobody was there.
     #[error("the MCP server cannot be reached: {0}")]
     Unreachable(String),
@@ -35,13 +44,13 @@ pub(crate) enum McpError {
 }
 
 impl McpError {
-    pub(super) fn protocol(problem: impl Into<String>) -> Self {
+    pub(crate) fn protocol(problem: impl Into<String>) -> Self {
         Self::Protocol(problem.into())
     }
 
     /// With what the server wrote searched for secrets, and then cut and made printable: half a secret is not
     /// found.
-    pub(super) fn cleaned(self, scanner: &Scanner) -> Self {
+    pub(crate) fn cleaned(self, scanner: &Scanner) -> Self {
         match self {
             Self::Refused { code, message } => {
                 Self::Refused { code, message: printable(&scanner.scan_text(&message), TEXT_BYTES) }
@@ -51,7 +60,7 @@ impl McpError {
     }
 
     /// What is said of it where anybody may read it: nothing that the server or the network said.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Unreachable(_) | Self::SessionGone => "cannot be reached",
             Self::Died(_) => "went away before it answered",

@@ -7,10 +7,10 @@ use tool_policy::model::{McpEndpoint, McpTransport};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use super::server::{Hosting, Server};
+use crate::server::{Hosting, Server};
 
 /// The servers, by name.
-pub(crate) struct McpServers {
+pub struct McpServers {
     hosting: Hosting,
     /// Whether any is asked at all.
     is_on: bool,
@@ -24,7 +24,7 @@ impl McpServers {
     /// Servers of the policy in force. Commands are those that the policy has now, whatever it says later:
     /// someone who can change the file while the service runs cannot make it start programs, nor change what
     /// they execute through their variables.
-    pub(crate) fn new(hosting: Hosting, is_on: bool) -> Self {
+    pub fn new(hosting: Hosting, is_on: bool) -> Self {
         let policy = hosting.grants.current();
         let endpoint = |name: &str| policy.mcp(name)?.mcp_endpoint();
         let names = policy.entries().iter().map(|entry| entry.name.clone());
@@ -38,7 +38,7 @@ impl McpServers {
 
     /// The name of each server with the number of the look at it that is due. Closes connections that nobody
     /// uses.
-    pub(crate) fn rounds(&self) -> Vec<(String, u64)> {
+    pub fn rounds(&self) -> Vec<(String, u64)> {
         let policy = self.hosting.grants.current();
         let names = policy.entries().iter().filter(|entry| entry.mcp.is_some()).map(|entry| &entry.name);
         let found: BTreeMap<_, _> =
@@ -57,7 +57,7 @@ impl McpServers {
     }
 
     /// The server of that name, if the policy has one.
-    pub(crate) fn server(&self, name: &str) -> Option<Arc<Server>> {
+    pub fn server(&self, name: &str) -> Option<Arc<Server>> {
         let policy = self.hosting.grants.current();
         let endpoint = policy.mcp(name).filter(|_| self.is_on)?.mcp_endpoint()?;
         let mut servers = self.servers.lock();

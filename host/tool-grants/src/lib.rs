@@ -10,13 +10,20 @@
 //! either (`capability/`).
 
 mod bounded_file;
-pub(crate) mod granted;
-pub(crate) mod learning;
-pub(crate) mod policy_store;
+mod error;
+mod granted;
+mod learning;
+mod policy_store;
 mod secret_values;
-pub(crate) mod standing;
+mod standing;
 #[cfg(test)]
 mod testing;
+
+pub use error::GrantError;
+pub use granted::Granted;
+pub use learning::{Learned, Learning};
+pub use policy_store::{Environment, PolicyError, PolicyFile, PolicyStore};
+pub use standing::{NotTrusted, Standing, standing};
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -37,17 +44,14 @@ use tokio::runtime::{self, Handle};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::error::LoadError;
-
-use granted::{Granted, Rules, credentials};
-use learning::Learning;
-use policy_store::{Environment, PolicyError, PolicyFile, PolicyStore, Reload};
+use granted::{Rules, credentials};
+use policy_store::Reload;
 
 /// Most grants that are kept: what is forgotten is made again.
 const MOST_KEPT: usize = 1_000;
 
 /// What components are granted.
-pub(crate) struct ComponentGrants {
+pub struct ComponentGrants {
     /// Absent where there is to be no file: then nothing is granted.
     store: Option<PolicyStore>,
     /// What is in force without one.
@@ -61,39 +65,39 @@ pub(crate) struct ComponentGrants {
 }
 
 /// What the host has to give.
-pub(crate) struct HostMeans {
-    pub(crate) environment: Environment,
+pub struct HostMeans {
+    pub environment: Environment,
     /// Network I/O is done on it for guests that compute.
-    pub(crate) io: Handle,
+    pub io: Handle,
     /// Where those do.
-    pub(crate) guests: runtime::Id,
+    pub guests: runtime::Id,
     /// Where requests go.
-    pub(crate) http: HttpMode,
-    pub(crate) limits: HostLimits,
+    pub http: HttpMode,
+    pub limits: HostLimits,
     /// There is a store for what components keep.
-    pub(crate) keeps_values: bool,
+    pub keeps_values: bool,
     /// The host counts instructions.
-    pub(crate) counts_fuel: bool,
+    pub counts_fuel: bool,
     /// Notes down what is not granted, if that is what the host is for. Then everything is loaded and nothing
     /// more is granted.
-    pub(crate) learning: Option<Arc<Learning>>,
+    pub learning: Option<Arc<Learning>>,
 }
 
 /// What bounds the making of grants that are not kept: the files of secrets may lie on a mount that does not
 /// answer.
 #[derive(Clone, Copy)]
-pub(crate) struct GrantBounds<'a> {
+pub struct GrantBounds<'a> {
     /// The component's permits for threads that read them.
-    pub(crate) threads: &'a Arc<Semaphore>,
+    pub threads: &'a Arc<Semaphore>,
     /// How long it may take.
-    pub(crate) within: Duration,
+    pub within: Duration,
     /// When it ends in any case.
-    pub(crate) deadline: std::time::Instant,
+    pub deadline: std::time::Instant,
 }
 
 /// Why there are no grants for a call.
 #[derive(Debug)]
-pub(crate) enum NoGrants {
+pub enum NoGrants {
     /// The policy or a secret stands against it, with a text for the log.
     Denied(String),
     /// The files of secrets did not answer within this time.
@@ -108,7 +112,7 @@ impl From<String> for NoGrants {
 
 impl ComponentGrants {
     /// Reads the policy. Blocks.
-    pub(crate) fn open(file: &PolicyFile, means: HostMeans) -> Result<Self, PolicyError> {
+    pub fn open(file: &PolicyFile, means: HostMeans) -> Result<Self, PolicyError> {
         let (path, absence) = file.location()?;
         let store = path.map(|path| PolicyStore::open(path, absence)).transpose()?;
         Ok(Self {
@@ -121,12 +125,12 @@ impl ComponentGrants {
     }
 
     /// The policy in force.
-    pub(crate) fn current(&self) -> Arc<Policy> {
+    pub fn current(&self) -> Arc<Policy> {
         self.store.as_ref().map_or_else(|| self.nothing.clone(), PolicyStore::current)
     }
 
     /// The file's name, and why it is not what is in force.
-    pub(crate) fn fault(&self) -> Option<(String, String)> {
+    pub fn fault(&self) -> Option<(String, String)> {
         let store = self.store.as_ref()?;
         store.fault()?;
         // Nothing of the file: the text stands in the readiness report, which anyone may read.
@@ -135,7 +139,7 @@ impl ComponentGrants {
     }
 
     /// Reads the file again. True when another policy is in force now. Blocks.
-    pub(crate) fn reload(&self) -> bool {
+    pub fn reload(&self) -> bool {
         let Some(store) = &self.store else { return false };
         let before = store.fault();
         match store.reload() {
@@ -188,12 +192,7 @@ impl ComponentGrants {
 
     /// Who signed a component, of those that the policy trusts for its name. Blocks, for as long as hashing
     /// takes.
-    pub(crate) fn signer(
-        &self,
-        name: &str,
-        component: &[u8],
-        signature: Option<&[u8]>,
-    ) -> Option<VerifiedSigner> {
+    pub fn signer(&self, name: &str, component: &[u8], signature: Option<&[u8]>) -> Option<VerifiedSigner> {
         let (policy, signature) = (self.current(), signature?);
         let mut trusted = policy.signers(name).peekable();
         // Nobody asks who signed it.
@@ -205,22 +204,22 @@ impl ComponentGrants {
     }
 
     /// Whether the policy names a component by its digest or signer: that is its approval.
-    pub(crate) fn names(&self, component: Identity<'_>) -> bool {
+    pub fn names(&self, component: Identity<'_>) -> bool {
         let policy = self.current();
         matches!(policy.look_up(component), Lookup::Entry(entry) if !entry.takes_any_version())
     }
 
     /// Whether the tools of an MCP server may be loaded in the version that is meant. Blocks: secrets may be
     /// in files.
-    pub(crate) fn check_server(&self, server: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
+    pub fn check_server(&self, server: Identity<'_>, wants: &[Want]) -> Result<(), GrantError> {
         match self.current().look_up(server) {
             Lookup::Entry(entry) if entry.mcp.is_some() => self.check(server, wants),
-            _ => Err(LoadError::OtherTools { digest: server.digest.to_owned() }),
+            _ => Err(GrantError::OtherTools { digest: server.digest.to_owned() }),
         }
     }
 
     /// What an MCP server is granted when nobody calls it: to be asked for its tools.
-    pub(crate) async fn of_server(self: &Arc<Self>, entry: Arc<Entry>) -> Result<Arc<Granted>, String> {
+    pub async fn of_server(self: &Arc<Self>, entry: Arc<Entry>) -> Result<Arc<Granted>, String> {
         let policy = EffectivePolicy::new(entry);
         if let Some(granted) = self.kept.lock().get(&*policy.digest()) {
             return Ok(granted.clone());
@@ -231,7 +230,7 @@ impl ComponentGrants {
     }
 
     /// Whether a component may be loaded that wants these. Blocks: secrets may be in files.
-    pub(crate) fn check(&self, component: Identity<'_>, wants: &[Want]) -> Result<(), LoadError> {
+    pub fn check(&self, component: Identity<'_>, wants: &[Want]) -> Result<(), GrantError> {
         let policy = self.current();
         let name = component.name;
         let (entry, is_other_build) = match policy.look_up(component) {
@@ -244,7 +243,7 @@ impl ComponentGrants {
         let lacks: Vec<_> = wants.iter().copied().filter(|want| !is_granted(*want)).collect();
         let refusal = match lacks.first() {
             Some(first) => Some(refusal(*first)),
-            None => is_other_build.then_some(LoadError::OtherBuild),
+            None => is_other_build.then_some(GrantError::OtherBuild),
         };
         if let Some(refusal) = refusal.filter(|_| self.means.learning.is_none()) {
             let lines = suggest::lines(&policy, component, &lacks);
@@ -262,21 +261,21 @@ impl ComponentGrants {
             return Ok(());
         };
         if entry.key_value.is_some() && wants.contains(&Want::KeyValue) && !self.means.keeps_values {
-            return Err(LoadError::NoKeyValueStore);
+            return Err(GrantError::NoKeyValueStore);
         }
         if entry.limits.fuel.is_some() && !self.means.counts_fuel {
-            return Err(LoadError::FuelNotCounted);
+            return Err(GrantError::FuelNotCounted);
         }
         self.granted(effective).map(drop).map_err(|problem| {
             tracing::warn!(component = name, problem, "a component cannot have what it is granted");
-            LoadError::Secrets
+            GrantError::Secrets
         })
     }
 
     /// The grants of a component for a call by `caller` in a run that was pinned to `pinned`; absent when
     /// neither that policy nor the one in force says anything of it. Fails when the caller may not use it,
     /// when a secret has no value any more, or when the values are not there within `bounds`.
-    pub(crate) async fn of_call(
+    pub async fn of_call(
         self: &Arc<Self>,
         pinned: &Policy,
         component: Identity<'_>,
@@ -326,7 +325,7 @@ impl ComponentGrants {
     }
 
     /// Whether a caller may use a component, in a run that was pinned to `pinned`.
-    pub(crate) fn admits(&self, pinned: &Policy, component: Identity<'_>, caller: &Principal) -> bool {
+    pub fn admits(&self, pinned: &Policy, component: Identity<'_>, caller: &Principal) -> bool {
         self.check_caller(pinned, &self.current(), component, caller).is_ok()
     }
 
@@ -348,7 +347,7 @@ impl ComponentGrants {
     }
 
     /// The requests of one call.
-    pub(crate) fn begin(
+    pub fn begin(
         &self,
         call: CallKey<'_>,
         granted: &Granted,
@@ -419,21 +418,21 @@ impl ComponentGrants {
 }
 
 /// What is said of a component that is not granted this.
-fn refusal(want: Want) -> LoadError {
+fn refusal(want: Want) -> GrantError {
     match want {
-        Want::Http => LoadError::UngrantedHttp { import: "wasi:http" },
+        Want::Http => GrantError::UngrantedHttp { import: "wasi:http" },
         Want::KeyValue => {
-            LoadError::NotGranted { import: "agent:tool/key-value", what: "a place to keep values" }
+            GrantError::NotGranted { import: "agent:tool/key-value", what: "a place to keep values" }
         }
         Want::Toolbox => {
-            LoadError::NotGranted { import: "agent:tool/toolbox", what: "the run's other tools" }
+            GrantError::NotGranted { import: "agent:tool/toolbox", what: "the run's other tools" }
         }
-        Want::Ask => LoadError::NotGranted { import: "agent:tool/ask", what: "to ask people" },
+        Want::Ask => GrantError::NotGranted { import: "agent:tool/ask", what: "to ask people" },
     }
 }
 
 /// The caller as the policy's lists have it.
-pub(crate) fn as_caller(principal: &Principal) -> Caller<'_> {
+pub fn as_caller(principal: &Principal) -> Caller<'_> {
     Caller {
         user: principal.user_id.as_deref(),
         tier: principal.tier.as_deref(),
@@ -450,13 +449,13 @@ fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> 
 
 /// Where a policy that lies in the tools folder would be: it is not read, because whoever may drop a tool
 /// must not thereby grant it anything. Blocks.
-pub(crate) fn misplaced(folder: &Path) -> Option<PathBuf> {
+pub fn misplaced(folder: &Path) -> Option<PathBuf> {
     let inside = folder.join("policy.toml");
     inside.exists().then_some(inside)
 }
 
 /// Whether a file lies in a folder, links resolved. A file that is not there lies nowhere. Blocks.
-pub(crate) fn lies_in(file: &Path, folder: &Path) -> bool {
+pub fn lies_in(file: &Path, folder: &Path) -> bool {
     match (file.canonicalize(), folder.canonicalize()) {
         (Ok(file), Ok(folder)) => file.starts_with(folder),
         _ => false,
@@ -465,7 +464,7 @@ pub(crate) fn lies_in(file: &Path, folder: &Path) -> bool {
 
 /// Whether a file lies in a folder by their paths alone, which is what can be said while the folder does not
 /// answer.
-pub(crate) fn seems_to_lie_in(file: &Path, folder: &Path) -> bool {
+pub fn seems_to_lie_in(file: &Path, folder: &Path) -> bool {
     match (std::path::absolute(file), std::path::absolute(folder)) {
         (Ok(file), Ok(folder)) => file.starts_with(folder),
         _ => false,

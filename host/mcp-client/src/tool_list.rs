@@ -6,8 +6,6 @@ use json_schema::MemoryBudget;
 use json_schema::text_sanitizer::printable;
 use serde_json::{Map, Value, json};
 
-use crate::bindings::exports::agent::tool::tool::ToolDef;
-
 /// The form of the text. Another one would give every list another digest.
 const FORM: u64 = 1;
 
@@ -20,21 +18,21 @@ const ANNOTATIONS: [(&str, &str); 3] =
 
 /// The tools of a server, by the names that models know them by.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ToolList(BTreeMap<String, RemoteTool>);
+pub struct ToolList(BTreeMap<String, RemoteTool>);
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RemoteTool {
+pub struct RemoteTool {
     /// What its server calls it.
-    pub(crate) name: String,
-    description: String,
-    input_schema: Value,
-    output_schema: Option<Value>,
-    hints: Vec<(String, String)>,
+    pub name: String,
+    pub description: String,
+    pub input_schema: Value,
+    pub output_schema: Option<Value>,
+    pub hints: Vec<(String, String)>,
 }
 
 /// The canonical text of a list of tools, each of which is JSON, as far as they are among `allow`.
-pub(super) fn write(listed: &[String], allow: &BTreeSet<String>) -> Result<Vec<u8>, String> {
+pub(crate) fn write(listed: &[String], allow: &BTreeSet<String>) -> Result<Vec<u8>, String> {
     let mut memory = MemoryBudget::default();
     let listed = listed.iter().map(|tool| memory.read(tool.as_bytes()).map_err(|error| error.to_string()));
     let listed = listed.collect::<Result<Vec<_>, _>>()?;
@@ -71,13 +69,13 @@ fn sorted(value: Value) -> Value {
 
 impl ToolList {
     /// Whether these bytes are a list in the canonical form, and so no component.
-    pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    pub fn is_one(bytes: &[u8]) -> bool {
         bytes.starts_with(b"{")
             && MemoryBudget::default().read(bytes).is_ok_and(|list| list.get("mcp") == Some(&json!(FORM)))
     }
 
     /// Reads a canonical text, as far as its tools are among `allow` now. `server` begins the names.
-    pub(crate) fn read(bytes: &[u8], server: &str, allow: &BTreeSet<String>) -> Result<Self, String> {
+    pub fn read(bytes: &[u8], server: &str, allow: &BTreeSet<String>) -> Result<Self, String> {
         let list = MemoryBudget::default().read(bytes).map_err(|_| not_a_list())?;
         let tools = list.get("tools").and_then(Value::as_array);
         let Some(tools) = tools.filter(|_| list.get("mcp") == Some(&json!(FORM))) else {
@@ -105,20 +103,13 @@ impl ToolList {
     }
 
     /// The tool that models know by a name.
-    pub(crate) fn get(&self, name: &str) -> Option<&RemoteTool> {
+    pub fn get(&self, name: &str) -> Option<&RemoteTool> {
         self.0.get(name)
     }
 
-    /// The tools as components describe theirs.
-    pub(crate) fn describe(&self) -> Vec<ToolDef> {
-        let of = |(name, tool): (&String, &RemoteTool)| ToolDef {
-            name: name.clone(),
-            description: tool.description.clone(),
-            input_schema: tool.input_schema.to_string(),
-            output_schema: tool.output_schema.as_ref().map(Value::to_string),
-            hints: tool.hints.clone(),
-        };
-        self.0.iter().map(of).collect()
+    /// The tools, with the names that models know them by.
+    pub fn tools(&self) -> impl Iterator<Item = (&String, &RemoteTool)> {
+        self.0.iter()
     }
 }
 

@@ -19,7 +19,7 @@ use super::bounded_file::{self, FileError};
 
 /// The policy in force and the file that it comes from.
 #[derive(Debug)]
-pub(crate) struct PolicyStore {
+pub struct PolicyStore {
     path: PathBuf,
     current: ArcSwap<Policy>,
     /// Held while the file is read, which may take long: what was read last is in force.
@@ -36,7 +36,7 @@ struct Reading {
 
 /// What it means that there is no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Absence {
+pub enum Absence {
     /// The operator named the file, or it was there before.
     IsError,
     /// Nobody named it: nothing is granted.
@@ -45,7 +45,7 @@ pub(crate) enum Absence {
 
 /// Why a file is no policy. It quotes nothing that could be a secret.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PolicyError {
+pub enum PolicyError {
     #[error("the policy {path:?}: {error}")]
     File { path: String, error: FileError },
     /// As it is while somebody writes over it.
@@ -66,7 +66,7 @@ pub(crate) enum PolicyError {
 
 /// What [`PolicyStore::reload`] did.
 #[derive(Debug)]
-pub(crate) enum Reload {
+pub enum Reload {
     /// The file means what is in force.
     Unchanged,
     /// What the file means is in force.
@@ -123,7 +123,7 @@ impl PolicyFile {
     }
 
     /// The file, if there is to be one, and what it means that it is not there. Blocks.
-    pub(crate) fn location(&self) -> Result<(Option<PathBuf>, Absence), PolicyError> {
+    pub fn location(&self) -> Result<(Option<PathBuf>, Absence), PolicyError> {
         Ok(match self {
             Self::At(path) => (Some(path.clone()), Absence::IsError),
             Self::Beside(folder) => (Some(default_path(folder)?), Absence::GrantsNothing),
@@ -134,7 +134,7 @@ impl PolicyFile {
 
 impl PolicyStore {
     /// Reads the policy. Blocks.
-    pub(crate) fn open(path: PathBuf, absence: Absence) -> Result<Self, PolicyError> {
+    pub fn open(path: PathBuf, absence: Absence) -> Result<Self, PolicyError> {
         let (policy, absence) = match read(&path) {
             Ok(policy) => (policy, Absence::IsError),
             Err(error) if error.is_absence() && absence == Absence::GrantsNothing => {
@@ -147,28 +147,28 @@ impl PolicyStore {
     }
 
     /// What is in force.
-    pub(crate) fn current(&self) -> Arc<Policy> {
+    pub fn current(&self) -> Arc<Policy> {
         self.current.load_full()
     }
 
     /// Why what is in force is not what the file says.
-    pub(crate) fn fault(&self) -> Option<Arc<PolicyError>> {
+    pub fn fault(&self) -> Option<Arc<PolicyError>> {
         self.state.lock().fault.clone()
     }
 
     /// The file.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// What paths in the policy are relative to.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
     /// Reads the file again and puts it in force if it is valid. Blocks; calls wait for one another, so that
     /// what was read last is in force.
-    pub(crate) fn reload(&self) -> Reload {
+    pub fn reload(&self) -> Reload {
         let _one_at_a_time = self.reading.lock();
         let read = read(&self.path);
         let mut state = self.state.lock();

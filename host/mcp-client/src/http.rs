@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tool_egress::{Call, EgressError, ResponseBody};
 
-use super::error::McpError;
-use super::message::{Exchange, MOST_BYTES, Next};
+use crate::error::McpError;
+use crate::message::{Exchange, MOST_BYTES, Next};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -22,31 +22,31 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const MOST_SESSION_BYTES: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     uri: Uri,
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
 }
 
 impl Session {
-    pub(super) fn new(url: &str) -> Result<Self, McpError> {
+    pub(crate) fn new(url: &str) -> Result<Self, McpError> {
         let uri = url.parse().map_err(|_| McpError::Unreachable("its address is none".into()))?;
         Ok(Self { uri, id: None, version: None })
     }
 
     /// The version that was agreed on stands in every request from now on.
-    pub(super) fn set_version(&mut self, version: &'static str) {
+    pub(crate) fn set_version(&mut self, version: &'static str) {
         self.version = Some(HeaderValue::from_static(version));
     }
 
     /// Sends what has no answer.
-    pub(super) async fn send(&self, requests: &Call, message: String) -> Result<(), McpError> {
+    pub(crate) async fn send(&self, requests: &Call, message: String) -> Result<(), McpError> {
         let response = self.post(requests, message).await?;
         self.check(response.status())
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn request(
+    pub(crate) async fn request(
         &mut self,
         requests: &Call,
         exchange: &mut Exchange<'_>,

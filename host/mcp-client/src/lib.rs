@@ -34,13 +34,13 @@ mod progress;
 mod server;
 mod servers;
 #[cfg(feature = "testing")]
-pub(crate) mod testing;
+pub mod testing;
 mod tool_list;
 
-pub(crate) use answer::McpAnswer;
-pub(crate) use connection::Means;
-pub(crate) use error::McpError;
+pub use answer::McpAnswer;
+pub use connection::Means;
+pub use error::{LookError, McpError};
 pub use launch::{LaunchError, LaunchJob, Launcher};
-pub(crate) use server::{Hosting, Server};
-pub(crate) use servers::McpServers;
-pub(crate) use tool_list::ToolList;
+pub use server::{Hosting, Server};
+pub use servers::McpServers;
+pub use tool_list::{RemoteTool, ToolList};
