@@ -79,8 +79,7 @@ impl<'a> Document<'a> {
     /// all of them hold, so whichever stays allows no less.
     fn combine(self, all: &mut Map<String, Value>, part: &Value, left: &mut usize, steps: u32) {
         let keywords = Keywords::of(part);
-        let names = keywords.list("required").len() + keywords.members("properties").map_or(0, Map::len);
-        *left = left.saturating_sub(1 + names / NAMES_OF_A_PART);
+        *left = left.saturating_sub(1 + names_read(keywords, all) / NAMES_OF_A_PART);
         let Value::Object(map) = part else { return };
         if *left == 0 || steps == 0 {
             return;
@@ -100,6 +99,14 @@ impl<'a> Document<'a> {
             self.combine(all, part, left, steps - 1);
         }
     }
+}
+
+/// How many names are gone through when these keywords are added to `all`: the keywords, the names in their
+/// lists, and those that are required already, because new ones are held against them.
+fn names_read(new: Keywords<'_>, all: &Map<String, Value>) -> usize {
+    let known = if new.has(&["required"]) { Keywords::from(all).list("required").len() } else { 0 };
+    let own = new.0.map_or(0, Map::len) + new.members("properties").map_or(0, Map::len);
+    own + new.list("required").len() + known
 }
 
 /// Adds named parts to the properties of combined keywords, as far as the names are new.
@@ -266,7 +273,15 @@ mod tests {
         let long = json!({"required": names});
         let mut left = 100;
         let all = Document(&long).combined(&json!({"allOf": [{"$ref": "#"}, {}]}), &mut left);
-        assert_eq!((Value::Object(all), left), (long, 100 - 3 - 11));
+        assert_eq!((Value::Object(all), left), (long.clone(), 100 - 3 - 11));
+        // New names are held against those that are there.
+        let mut left = 100;
+        Document(&long).combined(&json!({"allOf": [{"$ref": "#"}, {"required": []}]}), &mut left);
+        assert_eq!(left, 100 - 3 - 10 - 11);
+        let keywords: Map<_, _> = (0..640).map(|n| (format!("x-{n}"), json!(n))).collect();
+        let mut left = 100;
+        Document(&json!({ "long": keywords })).combined(&json!({"$ref": "#/long"}), &mut left);
+        assert_eq!(left, 100 - 1 - 11);
         let endless = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
         let mut left = 20;
         assert_eq!(Document(&endless).combined(&endless, &mut left), Map::new());

@@ -74,6 +74,8 @@ export function open(view) {
   };
 
   const again = async () => {
+    following.abort();
+    state.isLive = false;
     await load();
     if (!state.run || state.run.outcome === "running") await follow();
   };

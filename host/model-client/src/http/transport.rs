@@ -142,7 +142,8 @@ impl Transport {
     /// head at once and are silent while they read a long prompt or think.
     ///
     /// Once the reader has a whole reply, more of the stream is waited for at most [`USAGE_LIMIT`], and a
-    /// connection that breaks or stalls is no error: the reply was paid for and would be asked for again.
+    /// connection that breaks, stalls or has no end is no error: the reply was paid for and would be asked for
+    /// again.
     async fn read_stream(
         &self,
         response: &mut Body,
@@ -159,7 +160,7 @@ impl Transport {
             };
             read += chunk.len();
             if read > STREAM_LIMIT {
-                return Err(ExchangeError::TooLarge);
+                return if is_whole { Ok(()) } else { Err(ExchangeError::TooLarge) };
             }
             if !reader.read(&chunk) {
                 // A body that was read to its end leaves the connection to the next request. Most have ended

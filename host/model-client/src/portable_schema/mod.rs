@@ -197,6 +197,10 @@ impl Reader<'_> {
             if !is_needless && !forms.contains(&form) {
                 forms.push(form);
             }
+            if forms.len() > MOST_CHOICES {
+                // Each further one would be held against all before it.
+                return anything(place);
+            }
         }
         if let Some(form) = types::merged_enumeration(&forms) {
             return form;
@@ -204,8 +208,7 @@ impl Reader<'_> {
         match forms.len() {
             0 => json!({ "type": "null" }),
             1 => forms.swap_remove(0),
-            2..=MOST_CHOICES => json!({ "anyOf": forms }),
-            _ => anything(place),
+            _ => json!({ "anyOf": forms }),
         }
     }
 }

@@ -272,9 +272,15 @@ fn a_long_part_that_is_referred_to_many_times_is_not_read_each_time() {
         assert_ne!(portable(&many(3, &long)), free_form());
         assert_eq!(portable(&many(150, &long)), free_form());
     }
-    let references = vec![json!({ "$ref": "#/$defs/long" }); 150];
-    let merged = json!({ "allOf": references, "$defs": { "long": { "required": names } } });
-    assert_eq!(portable(&merged), free_form());
+    let notes: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), json!(0))).collect();
+    for long in [json!({ "required": names }), json!(notes)] {
+        let merged = |parts: usize| {
+            let references = vec![json!({ "$ref": "#/$defs/long" }); parts];
+            json!({ "properties": { "p": {} }, "allOf": references, "$defs": { "long": long } })
+        };
+        assert_ne!(portable(&merged(3)), free_form());
+        assert_eq!(portable(&merged(150)), free_form());
+    }
     let mut left = 3;
     assert_eq!(super::portable(&many(9, &json!({})), &mut left), free_form());
     assert_eq!(left, 0);

@@ -59,7 +59,8 @@ impl SentText {
     /// The reply is over, and this is the whole of it.
     pub(super) fn finish(&mut self, whole: &str) -> Say {
         // Written again, it ended before it came to all that was sent.
-        let is_shorter = self.repeated.take().is_some_and(|repeated| repeated < self.sent.len());
+        let left = self.repeated.take().and_then(|repeated| self.sent.get(repeated..)).unwrap_or_default();
+        let is_shorter = !left.trim().is_empty();
         if let Some(rest) = whole.strip_prefix(self.sent.as_str()) {
             let rest = rest.to_owned();
             self.sent.push_str(&rest);
@@ -131,6 +132,7 @@ mod tests {
             (&["Hel", "<", "Hi", "!"], "Hi!", "Hel|Hi!"),
             (&["Hello", "<", "Hel"], "Help", "Hello|Help"),
             (&["Hello you", "<", "Hello"], "Hello", "Hello you|Hello"),
+            (&["Hello\n", "<", "Hello"], "Hello", "Hello\n"),
             // Tool calls in the text, and blanks around it.
             (&["Sure. <call>"], "Sure.", "Sure. <call>"),
             (&["\n\nHello "], "Hello", "\n\nHello "),
