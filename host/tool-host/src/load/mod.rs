@@ -290,7 +290,7 @@ async fn compile(
         // A disk that is full keeps no tool from serving, as one that may only be read does not. A compiler
         // that did not even begin is not told apart from that, and fails once more.
         Err(LoadError::CompilerUnavailable(problem)) if runtime.cache.folder().is_some() => {
-            tracing::warn!(file, problem, "could not be compiled into TOOLS_CACHE_DIR and is compiled in memory");
+            tracing::warn!(file, problem, "it is compiled in memory, and not into TOOLS_CACHE_DIR");
             compile_to(runtime, &content, |_| Output::in_memory()).await?
         }
         compiled => compiled?,
