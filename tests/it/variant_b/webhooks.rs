@@ -127,3 +127,20 @@ async fn addresses_that_nobody_may_send_to_are_refused_and_no_job_is_queued() {
     assert_eq!(refused.status, 400, "{refused}");
     assert!(refused.body.contains("This service sends no webhooks"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_webhook_that_is_not_confirmed_is_on_its_way_and_its_owner_is_shown_what_was_answered() {
+    let (model, receiver) = (Model::saying("done").await, Upstream::answering(302, "text/plain", "").await);
+    let builder = Service::variant_b().model(&model).env("WEBHOOK_SECRET", SECRET);
+    let service = builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1").start().await;
+    let user = service.user(Token::of("u"));
+    let id = submit(&user, &receiver.url("/")).await.json()["jobId"].as_str().unwrap().to_owned();
+    let tried = eventually("the attempt stands there", async || {
+        let webhook = webhook_of(&user, &id, "pending").await;
+        webhook["attempts"][0].is_object().then_some(webhook)
+    })
+    .await;
+    assert_eq!(tried["attempts"][0]["status"], 302, "{tried:#}");
+    let on_its_way = user.post(&format!("/api/agent/jobs/{id}/webhook/replay"), "").await;
+    assert_eq!(on_its_way.status, 409, "{on_its_way}");
+}

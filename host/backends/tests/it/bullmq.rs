@@ -64,7 +64,7 @@ async fn add_ahead(server: &Redis, queue: &BullQueue) {
     let id = queue.add(&data("q")).await.unwrap();
     let ahead = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() + 10_000;
     let job = format!("bull:agent-tasks:{id}");
-    server.ask(&["HSET", &job, "timestamp", &ahead.to_string()]).await;
+    assert_eq!(server.ask(&["HSET", &job, "timestamp", &ahead.to_string()]).await, "0", "it had one");
 }
 
 /// One that was restarted or took another's place may have lost the last moments before that.
@@ -197,10 +197,10 @@ async fn an_expired_lease_is_renewed_while_nobody_else_has_the_job() {
     let claim = claim_next(&queue).await;
     let lock = format!("bull:{QUEUE}:{id}:lock");
     for _ in 0..2 {
-        server.ask(&["DEL", &lock]).await;
+        assert_eq!(server.ask(&["DEL", &lock]).await, "1");
         assert_eq!(queue.renew(&claim).await.unwrap(), Renewal::Held);
     }
-    server.ask(&["DEL", &lock]).await;
+    assert_eq!(server.ask(&["DEL", &lock]).await, "1");
     queue.settle(&claim, &completed("1")).await.unwrap();
     assert_eq!(status(&queue, &id).await, JobStatus::Completed);
 }

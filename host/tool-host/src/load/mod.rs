@@ -287,9 +287,10 @@ async fn compile(
     let begun = Instant::now();
     let compiled = compile_to(runtime, &content, CompiledCache::output).await;
     let code = match compiled {
-        // A disk that is full keeps no tool from serving, as one that may only be read does not.
+        // A disk that is full keeps no tool from serving, as one that may only be read does not. A compiler
+        // that did not even begin is not told apart from that, and fails once more.
         Err(LoadError::CompilerUnavailable(problem)) if runtime.cache.folder().is_some() => {
-            tracing::warn!(file, problem, "TOOLS_CACHE_DIR does not take it: it is compiled in memory");
+            tracing::warn!(file, problem, "it is compiled in memory, and not into TOOLS_CACHE_DIR");
             compile_to(runtime, &content, |_| Output::in_memory()).await?
         }
         compiled => compiled?,

@@ -86,3 +86,18 @@ async fn names_that_it_cannot_have_refuse_it_and_say_why() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_a_tool_is_refused_by_name() {
+    let resource = r#"(component
+        (type $t (resource (rep i32)))
+        (core func $new (canon resource.new $t))
+        (core module $m (func (export "f") (param i32)))
+        (core instance $i (instantiate $m))
+        (export $e "thing" (type $t))
+        (func $f (param "it" (own $e)) (canon lift (core func $i "f")))
+        (export "use-it" (func $f)))"#;
+    let host = Host::start(&[("it.wasm", &wat::parse_str(resource).unwrap())], limits()).await;
+    let faults = host.faults();
+    assert!(faults[0].contains("functions that cannot be tools"), "{faults:?}");
+}
