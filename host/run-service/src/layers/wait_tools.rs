@@ -161,11 +161,16 @@ fn due(arguments: &Value) -> Result<SystemTime, String> {
     }
 }
 
-/// Whether an event can be delivered whose name or key is that long.
-fn deliverable(part: &str, length: usize, unit: &str) -> Result<(), String> {
-    match length {
-        1..=MOST_OF_EVENT => Ok(()),
-        _ => Err(format!("\"{part}\" has 1 to {MOST_OF_EVENT} {unit}: this one has {length}")),
+/// Whether the route that delivers events takes one of that name and key.
+fn deliverable(name: &str, key: &str) -> Result<(), String> {
+    for (part, length, unit) in [("name", name.len(), "bytes"), ("key", key.chars().count(), "characters")] {
+        if !(1..=MOST_OF_EVENT).contains(&length) {
+            return Err(format!("\"{part}\" has 1 to {MOST_OF_EVENT} {unit}: this one has {length}"));
+        }
+    }
+    match name.contains(char::is_control) {
+        true => Err("\"name\" has no line breaks, tabs or other control characters".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -205,8 +210,7 @@ fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
         }
         _ => {
             let text = |part: &str| arguments[part].as_str().ok_or_else(|| missing(part));
-            deliverable("name", text("name")?.len(), "bytes")?;
-            deliverable("key", text("key")?.chars().count(), "characters")?;
+            deliverable(text("name")?, text("key")?)?;
             (WaitKind::Event, None, within, OnExpiry::Reject)
         }
     };
@@ -317,6 +321,7 @@ mod tests {
             (WAIT_FOR_EVENT, json!({ "name": "paid" }), "\"key\" is missing"),
             (WAIT_FOR_EVENT, json!({ "name": long, "key": "k" }), "\"name\" has 1 to 256 bytes"),
             (WAIT_FOR_EVENT, json!({ "name": "paid", "key": "" }), "\"key\" has 1 to 256 characters"),
+            (WAIT_FOR_EVENT, json!({ "name": "pa\nid", "key": "k" }), "control characters"),
             (ASK_USER, json!({ "question": " " }), "a question has 1 to 4096 bytes"),
             (
                 ASK_USER,
