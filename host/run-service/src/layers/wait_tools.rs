@@ -13,6 +13,7 @@ use agent_core::words::{
 use boxed_async::boxed_async;
 use chrono::{DateTime, LocalResult, NaiveDateTime, TimeZone as _};
 use chrono_tz::Tz;
+use json_schema::Exact;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -191,7 +192,8 @@ fn check_child(arguments: &Value, catalog: &Catalog) -> Result<(), String> {
 fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
     let arguments = &call.arguments;
     let missing = |name: &str| format!("\"{name}\" is missing: a text");
-    let within = arguments["within_seconds"].as_u64().map_or(DEFAULT_WITHIN, Duration::from_secs);
+    let within = arguments["within_seconds"].as_number().map(Exact::of);
+    let within = within.and_then(Exact::as_u64).map_or(DEFAULT_WITHIN, Duration::from_secs);
     let within = within.clamp(Duration::from_secs(1), LONGEST);
     let (kind, answer, within, on_expiry) = match call.name.as_str() {
         ASK_USER => {
@@ -315,6 +317,12 @@ mod tests {
         assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();
         assert_eq!((asked.kind, asked.on_expiry), (WaitKind::Question, OnExpiry::Reject));
+        // Models write whole numbers in either way.
+        for within in [json!(3600), json!(3600.0)] {
+            let event = json!({ "name": "paid", "key": "k", "within_seconds": within });
+            let terms = tools.approval(&call(WAIT_FOR_EVENT, event), &nobody).unwrap();
+            assert_eq!(terms.within, Duration::from_secs(3600));
+        }
         let long = "x".repeat(MOST_OF_EVENT + 1);
         let deep = (0..110).fold(json!(0), |inner, _| json!([inner]));
         for (tool, arguments, why) in [
