@@ -39,6 +39,14 @@ impl Exact {
         }
     }
 
+    /// The number, if it is a whole one of that range.
+    pub fn as_u64(self) -> Option<u64> {
+        match self {
+            Self::Whole(whole) => u64::try_from(whole).ok(),
+            Self::Other(_) => None,
+        }
+    }
+
     /// How two numbers compare; nothing if one is not a number, which JSON text cannot give.
     pub fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {

@@ -1,5 +1,6 @@
 //! Runs that a run begins (`run_agent`): what each has of its parent's, and until when that waits for it.
 
+use json_schema::Exact;
 use sha2::{Digest, Sha256};
 
 use super::{Run, Waiting, budget};
@@ -40,7 +41,8 @@ impl Run {
         let left = self.task.limits.tokens.saturating_sub(used);
         let count = waits.iter_mut().filter(is_child).count().max(1) as u64;
         for wait in waits.iter_mut().filter(is_child) {
-            let asked = wait.shown.arguments["tokens"].as_u64().unwrap_or(u64::MAX);
+            let asked = wait.shown.arguments["tokens"].as_number().map(Exact::of);
+            let asked = asked.and_then(Exact::as_u64).unwrap_or(u64::MAX);
             let id = id_of(&self.task.id, wait);
             let tools = self.tools_of_child(&wait.shown.arguments["tools"]);
             let run_id = format!("run_{id}");
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn children_have_the_tools_that_were_named_of_their_parents_and_half_of_what_is_left() {
-        let calls = [json!({ "task": "a" }), json!({ "task": "b", "tools": ["pay", "rm"], "tokens": 700 })];
+        let calls = [json!({ "task": "a" }), json!({ "task": "b", "tools": ["pay", "rm"], "tokens": 700.0 })];
         let (run, waits) = asking(0, &calls);
         let children: Vec<_> = run.children().map(|(_, child)| child.clone()).collect();
         assert_eq!(children[0].tools, ["add", "pay", RUN_AGENT]);

@@ -140,9 +140,10 @@ pub trait JobQueue: Send + Sync {
         self.settle(claim, end).await.map(|()| None)
     }
 
-    /// Waits a few seconds at most for jobs that end or are removed, whoever does that, and says which did
-    /// after `after`: the cursor of an earlier answer. Without one the answer comes at once, with the cursor
-    /// from which to go on. `None` when this queue cannot tell: then those who wait for a job have to poll.
+    /// Waits a few seconds at most for jobs that end, are parked or are removed, whoever does that, and says
+    /// which did after `after`: the cursor of an earlier answer. Without one the answer comes at once, with
+    /// the cursor from which to go on. `None` when this queue cannot tell: then those who wait for a job have
+    /// to poll.
     async fn changes(&self, _after: Option<&str>) -> Result<Option<JobChanges>, QueueError> {
         Ok(None)
     }
@@ -151,7 +152,7 @@ pub trait JobQueue: Send + Sync {
     async fn close(&self);
 }
 
-/// Jobs that have ended or are gone.
+/// Jobs that have ended, are parked or are gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobChanges {
     /// Where to go on.
@@ -159,7 +160,7 @@ pub struct JobChanges {
     pub jobs: ChangedJobs,
 }
 
-/// Which jobs have ended or are gone.
+/// Which jobs have ended, are parked or are gone. A queue may name others as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedJobs {
     /// The jobs of these ids, and no others.

@@ -354,11 +354,11 @@ async fn changed(queue: &BullQueue, cursor: &mut String) -> ChangedJobs {
 }
 
 #[tokio::test]
-async fn the_queue_says_which_jobs_end_or_are_gone_whoever_does_it() {
+async fn the_queue_says_which_jobs_end_are_parked_or_gone_whoever_does_it() {
     let (server, queue) = start().await;
     let producer = official(&server).await;
     let mut ids = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..6 {
         ids.push(queue.add(&data("q")).await.unwrap());
     }
     let first = queue.changes(None).await.unwrap().expect("this queue tells");
@@ -373,13 +373,17 @@ async fn the_queue_says_which_jobs_end_or_are_gone_whoever_does_it() {
     let no = AttemptEnd::Failed { error: "no".into(), retry: false };
     queue.settle(&claimed, &no).await.unwrap();
     assert_eq!(changed(&queue, &mut cursor).await, these(&ids[1]));
-    queue.cancel(&ids[2]).await.unwrap();
-    assert_eq!(changed(&queue, &mut cursor).await, these(&ids[2]));
-    producer.remove(&ids[3]).await.unwrap();
+    let claimed = claim(&queue).await;
+    let until = SystemTime::now() + Duration::from_secs(3600);
+    queue.settle(&claimed, &AttemptEnd::Parked { until, open: Default::default() }).await.unwrap();
+    assert_eq!(changed(&queue, &mut cursor).await, these(&ids[2]), "whoever waits for it is answered");
+    queue.cancel(&ids[3]).await.unwrap();
     assert_eq!(changed(&queue, &mut cursor).await, these(&ids[3]));
+    producer.remove(&ids[4]).await.unwrap();
+    assert_eq!(changed(&queue, &mut cursor).await, these(&ids[4]));
     producer.clean(0, 10, "wait").await.unwrap();
     assert_eq!(changed(&queue, &mut cursor).await, ChangedJobs::Any, "it does not say which");
-    assert!(queue.read(&ids[4]).await.unwrap().is_none());
+    assert!(queue.read(&ids[5]).await.unwrap().is_none());
 }
 
 /// A job that waits for months stays in its owner's list, however many short ones follow.

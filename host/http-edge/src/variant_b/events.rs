@@ -149,7 +149,11 @@ pub(super) async fn cancel(
 ) -> Result<Response, Error> {
     let owner = run.user_id.as_deref().unwrap_or_default();
     let outcome = match &run.job_id {
-        Some(job_id) => edge.variant.jobs.cancel_run(owner, job_id, Some(&run.run_id)).await?,
+        Some(job_id) => match edge.variant.jobs.cancel_run(owner, job_id, Some(&run.run_id)).await? {
+            // The process that handed the run over may have died before it added the job.
+            CancelOutcome::Unknown => streams.cancel(&run.run_id).await?,
+            outcome => outcome,
+        },
         None => streams.cancel(&run.run_id).await?,
     };
     match outcome {

@@ -1,6 +1,8 @@
 //! `POST /api/agent/async`: `{query, options?, webhookUrl?}` in, the id of a job out. With an idempotency key
 //! the id is that of the key.
 
+use std::time::Duration;
+
 use agent_core::chosen_tools;
 use agent_core::ports::webhooks::NewWebhook;
 use agent_core::words::{JobData, Options};
@@ -53,7 +55,7 @@ pub(super) async fn submit_job(
     // Carried out again under its key, also by another process, the request adds the same job.
     job.id = once.map(|Extension(OnceId(id))| id.to_string());
     if let Some(id) = &conversation_id {
-        refuse_busy(&edge, &caller, id).await?;
+        refuse_busy(&edge, &caller, id, job.id.as_deref()).await?;
     }
     job.conversation_id = conversation_id;
     if let Some(url) = webhook_url {
@@ -86,10 +88,24 @@ async fn check_options(edge: &Shared, caller: &Caller, options: &Options) -> Res
 }
 
 /// A conversation that is free now may be held by another run when the job's begins: then the job waits for
-/// it.
-pub(super) async fn refuse_busy(edge: &Shared, caller: &Caller, id: &str) -> Result<(), Error> {
+/// it. A job that is there already, because its request is carried out again under its key, may be the one
+/// whose run holds it.
+pub(super) async fn refuse_busy(
+    edge: &Shared,
+    caller: &Caller,
+    id: &str,
+    keyed_job: Option<&str>,
+) -> Result<(), Error> {
     let kept = edge.variant.conversations.read(caller.id(), id).await.map_err(conversations::unavailable)?;
-    if kept.is_some_and(|kept| kept.is_busy) { Err(conversations::busy()) } else { Ok(()) }
+    if !kept.is_some_and(|kept| kept.is_busy) {
+        return Ok(());
+    }
+    if let Some(job_id) = keyed_job
+        && edge.variant.jobs.read(caller.id(), job_id, Duration::ZERO).await?.is_some()
+    {
+        return Ok(());
+    }
+    Err(conversations::busy())
 }
 
 /// Puts the address into the outbox under the id that the job will have: once the job is added, its end is

@@ -1,5 +1,5 @@
-//! Which jobs have ended or are gone, from BullMQ's stream of events: its scripts write there what Node
-//! workers, operators and our own workers do.
+//! Which jobs have ended, are parked or are gone, from BullMQ's stream of events: its scripts write there
+//! what Node workers, operators and our own workers do.
 //!
 //! What the stream does not say: that a queue was drained or obliterated. Those who wait for a job look at it
 //! by themselves now and then (`run_service::jobs`).
@@ -41,10 +41,10 @@ impl Store {
         let Some((cursor, _)) = events.last() else { return self.after_silence(after).await };
         let (cursor, mut ids, mut is_any) = (cursor.clone(), Vec::new(), false);
         for (_, fields) in &events {
-            match ended_by(fields) {
-                Ended::Job(id) => ids.push(self.shard.public_id(&id)),
-                Ended::Unknown => is_any = true,
-                Ended::None => {}
+            match changed_by(fields) {
+                Changed::Job(id) => ids.push(self.shard.public_id(&id)),
+                Changed::Unknown => is_any = true,
+                Changed::None => {}
             }
         }
         Ok(JobChanges { cursor, jobs: if is_any { ChangedJobs::Any } else { ChangedJobs::These(ids) } })
@@ -82,23 +82,27 @@ impl Store {
     }
 }
 
-/// Which job an event says has ended or is gone.
+/// Which job an event is of that wakes those who wait for it.
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
+enum Changed {
     Job(String),
     /// Some, and it does not say which.
     Unknown,
     None,
 }
 
-fn ended_by(fields: &[Vec<u8>]) -> Ended {
+/// BullMQ has no event for a parked job: `delayed` is also that of a retry, for which those who wait look in
+/// vain once.
+fn changed_by(fields: &[Vec<u8>]) -> Changed {
     let (pairs, _nothing_left) = fields.as_chunks::<2>();
     let field =
         |wanted: &str| pairs.iter().find(|[name, _]| name == wanted.as_bytes()).map(|[_, value]| text(value));
     match field("event").as_deref() {
-        Some("completed" | "failed" | "removed") => field("jobId").map_or(Ended::Unknown, Ended::Job),
-        Some("cleaned") => Ended::Unknown,
-        _ => Ended::None,
+        Some("completed" | "failed" | "removed" | "delayed") => {
+            field("jobId").map_or(Changed::Unknown, Changed::Job)
+        }
+        Some("cleaned") => Changed::Unknown,
+        _ => Changed::None,
     }
 }
 
@@ -120,15 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn only_ends_wake_somebody() {
-        for name in ["completed", "failed", "removed"] {
-            assert_eq!(ended_by(&event(&[("event", name), ("jobId", "7")])), Ended::Job("7".into()));
+    fn only_ends_and_delays_wake_somebody() {
+        for name in ["completed", "failed", "removed", "delayed"] {
+            assert_eq!(changed_by(&event(&[("event", name), ("jobId", "7")])), Changed::Job("7".into()));
         }
-        assert_eq!(ended_by(&event(&[("event", "cleaned"), ("count", "2")])), Ended::Unknown);
-        for name in ["added", "waiting", "active", "delayed", "progress", "drained", "paused", "something"] {
-            assert_eq!(ended_by(&event(&[("event", name), ("jobId", "7")])), Ended::None, "{name}");
+        assert_eq!(changed_by(&event(&[("event", "cleaned"), ("count", "2")])), Changed::Unknown);
+        for name in ["added", "waiting", "active", "progress", "drained", "paused", "something"] {
+            assert_eq!(changed_by(&event(&[("event", name), ("jobId", "7")])), Changed::None, "{name}");
         }
-        assert_eq!(ended_by(&event(&[])), Ended::None);
+        assert_eq!(changed_by(&event(&[])), Changed::None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::agent_loop::{RUN_AGENT, kept_history};
+use agent_core::agent_loop::kept_history;
 use agent_core::chosen_tools::{self, restricted};
 use agent_core::ports::{EarlierClaims, Journal, JournalError, Model, ToolSet, Toolbox, Versions};
 use agent_core::trace::InTrace as _;
@@ -138,11 +138,7 @@ impl Agent {
         if !self.wait_tools || !can_wait {
             return tools;
         }
-        let may_begin = ask.control.children.are_possible();
-        wait_tools::offered(tools, |name| {
-            let is_chosen = |chosen: &Vec<String>| chosen.iter().any(|chosen| chosen == name);
-            options.tools.as_ref().is_none_or(is_chosen) && (name != RUN_AGENT || may_begin)
-        })
+        wait_tools::offered(tools, options.tools.as_deref(), ask.control.children.are_possible())
     }
 
     /// Cancels a run whose parent waits for it no longer.

@@ -13,6 +13,7 @@ use agent_core::words::{
 use boxed_async::boxed_async;
 use chrono::{DateTime, LocalResult, NaiveDateTime, TimeZone as _};
 use chrono_tz::Tz;
+use json_schema::Exact;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -36,11 +37,19 @@ const MOST_OF_EVENT: usize = 256;
 /// The longest that a run waits: a year.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// The tools, and behind them those by which a run waits, as far as they are wanted. One with the name of
-/// another tool is left out.
-pub(super) fn offered(tools: Arc<dyn ToolSet>, is_wanted: impl Fn(&str) -> bool) -> Arc<dyn ToolSet> {
+/// The tools, and behind them those by which a run waits, as far as they were chosen. One with the name of
+/// another tool is left out, and `run_agent` where the run may not begin others.
+pub(super) fn offered(
+    tools: Arc<dyn ToolSet>,
+    chosen: Option<&[String]>,
+    may_begin: bool,
+) -> Arc<dyn ToolSet> {
     let own = tools.catalog();
-    let is_ours = |spec: &&Arc<ToolSpec>| is_wanted(&spec.name) && own.get(&spec.name).is_none();
+    let is_ours = |spec: &&Arc<ToolSpec>| {
+        is_chosen(chosen, &spec.name)
+            && (spec.name != RUN_AGENT || may_begin)
+            && own.get(&spec.name).is_none()
+    };
     let ours: Vec<_> = SPECS.iter().filter(is_ours).cloned().collect();
     if ours.is_empty() {
         return tools;
@@ -65,7 +74,11 @@ pub(super) fn offered(tools: Arc<dyn ToolSet>, is_wanted: impl Fn(&str) -> bool)
         }
     };
     let names = ours.iter().map(|spec| spec.name.clone()).collect();
-    Arc::new(WithWaits { tools, catalog, names })
+    Arc::new(WithWaits { tools, catalog, names, chosen: chosen.map(<[String]>::to_vec) })
+}
+
+fn is_chosen(chosen: Option<&[String]>, name: &str) -> bool {
+    chosen.is_none_or(|chosen| chosen.iter().any(|chosen| chosen == name))
 }
 
 static SPECS: LazyLock<[Arc<ToolSpec>; 4]> = LazyLock::new(|| specs().map(Arc::new));
@@ -161,32 +174,39 @@ fn due(arguments: &Value) -> Result<SystemTime, String> {
     }
 }
 
-/// Whether an event can be delivered whose name or key is that long.
-fn deliverable(part: &str, length: usize, unit: &str) -> Result<(), String> {
-    match length {
-        1..=MOST_OF_EVENT => Ok(()),
-        _ => Err(format!("\"{part}\" has 1 to {MOST_OF_EVENT} {unit}: this one has {length}")),
+/// Whether the route that delivers events takes one of that name and key.
+fn deliverable(name: &str, key: &str) -> Result<(), String> {
+    for (part, length, unit) in [("name", name.len(), "bytes"), ("key", key.chars().count(), "characters")] {
+        if !(1..=MOST_OF_EVENT).contains(&length) {
+            return Err(format!("\"{part}\" has 1 to {MOST_OF_EVENT} {unit}: this one has {length}"));
+        }
+    }
+    match name.contains(char::is_control) {
+        true => Err("\"name\" has no line breaks, tabs or other control characters".to_owned()),
+        false => Ok(()),
     }
 }
 
 /// Whether a child run can have the tools that were named: some that its parent has.
-fn check_child(arguments: &Value, catalog: &Catalog) -> Result<(), String> {
+fn check_child(arguments: &Value, has_tool: impl Fn(&str) -> bool) -> Result<(), String> {
     if arguments["task"].as_str().is_none_or(|task| task.trim().is_empty()) {
         return Err("\"task\" is missing: a text that says what is to be done".to_owned());
     }
     let Some(named) = arguments.get("tools").filter(|named| !named.is_null()) else { return Ok(()) };
     let named = named.as_array().ok_or("\"tools\" is a list of names")?;
-    match named.iter().find(|name| name.as_str().is_none_or(|name| catalog.get(name).is_none())) {
+    match named.iter().find(|name| name.as_str().is_none_or(|name| !has_tool(name))) {
         Some(unknown) => Err(format!("you have no tool {unknown}, so that another run cannot have it")),
         None => Ok(()),
     }
 }
 
-/// The terms of a wait that the call asks for, or why it cannot be had.
-fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
+/// The terms of a wait that the call asks for, or why it cannot be had. `has_tool` says of a name whether the
+/// run has a tool of it.
+fn terms(call: &ToolCall, has_tool: impl Fn(&str) -> bool) -> Result<WaitTerms, String> {
     let arguments = &call.arguments;
     let missing = |name: &str| format!("\"{name}\" is missing: a text");
-    let within = arguments["within_seconds"].as_u64().map_or(DEFAULT_WITHIN, Duration::from_secs);
+    let within = arguments["within_seconds"].as_number().map(Exact::of);
+    let within = within.and_then(Exact::as_u64).map_or(DEFAULT_WITHIN, Duration::from_secs);
     let within = within.clamp(Duration::from_secs(1), LONGEST);
     let (kind, answer, within, on_expiry) = match call.name.as_str() {
         ASK_USER => {
@@ -200,13 +220,12 @@ fn terms(call: &ToolCall, catalog: &Catalog) -> Result<WaitTerms, String> {
             (WaitKind::Timer, None, left, OnExpiry::Answer)
         }
         RUN_AGENT => {
-            check_child(arguments, catalog)?;
+            check_child(arguments, has_tool)?;
             (WaitKind::Child, None, within, OnExpiry::Reject)
         }
         _ => {
             let text = |part: &str| arguments[part].as_str().ok_or_else(|| missing(part));
-            deliverable("name", text("name")?.len(), "bytes")?;
-            deliverable("key", text("key")?.chars().count(), "characters")?;
+            deliverable(text("name")?, text("key")?)?;
             (WaitKind::Event, None, within, OnExpiry::Reject)
         }
     };
@@ -225,6 +244,15 @@ struct WithWaits {
     catalog: Arc<Catalog>,
     /// Of the tools that are ours.
     names: Vec<String>,
+    /// The tools that the run has of the catalog, which is its user's; all without a choice.
+    chosen: Option<Vec<String>>,
+}
+
+impl WithWaits {
+    fn terms(&self, call: &ToolCall) -> Result<WaitTerms, String> {
+        let chosen = self.chosen.as_deref();
+        terms(call, |name| is_chosen(chosen, name) && self.catalog.get(name).is_some())
+    }
 }
 
 #[boxed_async]
@@ -247,7 +275,7 @@ impl ToolSet for WithWaits {
 
     fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
         if self.names.contains(&call.name) {
-            terms(call, &self.catalog).ok()
+            self.terms(call).ok()
         } else {
             self.tools.approval(call, caller)
         }
@@ -258,7 +286,7 @@ impl ToolSet for WithWaits {
         if !self.names.contains(&request.call.name) {
             return self.tools.call(request).await;
         }
-        let why = terms(request.call, &self.catalog).err();
+        let why = self.terms(request.call).err();
         WaitTerms::not_made(
             request.call,
             why.as_deref().unwrap_or("only a run that can wait may ask for that"),
@@ -298,8 +326,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_child_is_refused_tools_that_its_parent_did_not_choose() {
+        let chosen = ["add", RUN_AGENT].map(str::to_owned);
+        let tools = offered(Arc::new(EchoTools::new(&["add", "pay"])), Some(&chosen), true);
+        let begins = |tool: &str| call(RUN_AGENT, json!({ "task": "a", "tools": [tool] }));
+        assert!(tools.approval(&begins("add"), Principal::nobody()).is_some());
+        assert!(tools.approval(&begins("pay"), Principal::nobody()).is_none());
+        let deadline = std::time::Instant::now() + Duration::from_secs(1);
+        let answer = tools.call(ToolRequest::outside_of_runs("r", &begins("pay"), deadline)).await;
+        assert!(answer.content.contains("you have no tool \"pay\""), "{}", answer.content);
+    }
+
+    #[tokio::test]
     async fn what_cannot_be_waited_for_is_an_answer_and_others_keep_their_names() {
-        let tools = offered(Arc::new(EchoTools::new(&["echo", WAIT_UNTIL])), |_| true);
+        let tools = offered(Arc::new(EchoTools::new(&["echo", WAIT_UNTIL])), None, true);
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.clone()).collect();
         assert_eq!(names, [ASK_USER, "echo", RUN_AGENT, WAIT_FOR_EVENT, WAIT_UNTIL]);
         let functions =
@@ -311,12 +351,19 @@ mod tests {
         assert!(tools.approval(&call(WAIT_UNTIL, json!({})), &nobody).is_none(), "it is somebody else's");
         let asked = tools.approval(&call(ASK_USER, json!({ "question": "Which?" })), &nobody).unwrap();
         assert_eq!((asked.kind, asked.on_expiry), (WaitKind::Question, OnExpiry::Reject));
+        // Models write whole numbers in either way.
+        for within in [json!(3600), json!(3600.0)] {
+            let event = json!({ "name": "paid", "key": "k", "within_seconds": within });
+            let terms = tools.approval(&call(WAIT_FOR_EVENT, event), &nobody).unwrap();
+            assert_eq!(terms.within, Duration::from_secs(3600));
+        }
         let long = "x".repeat(MOST_OF_EVENT + 1);
         let deep = (0..110).fold(json!(0), |inner, _| json!([inner]));
         for (tool, arguments, why) in [
             (WAIT_FOR_EVENT, json!({ "name": "paid" }), "\"key\" is missing"),
             (WAIT_FOR_EVENT, json!({ "name": long, "key": "k" }), "\"name\" has 1 to 256 bytes"),
             (WAIT_FOR_EVENT, json!({ "name": "paid", "key": "" }), "\"key\" has 1 to 256 characters"),
+            (WAIT_FOR_EVENT, json!({ "name": "pa\nid", "key": "k" }), "control characters"),
             (ASK_USER, json!({ "question": " " }), "a question has 1 to 4096 bytes"),
             (
                 ASK_USER,

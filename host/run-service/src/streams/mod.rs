@@ -272,9 +272,9 @@ impl RunStreams {
         matches!(job, Ok(Some(job)) if job.status.has_ended() || job.run_id != run.run_id)
     }
 
-    /// Cancels a run that is no job's, in whichever process it is carried. One of this process ends at once;
-    /// another one's ends within some seconds, before its next step at the latest, and its journal says at
-    /// once that it was cancelled. Refused where nobody knows who carries it.
+    /// Cancels a run that no job in the queue has, in whichever process it is carried. One of this process
+    /// ends at once; another one's ends within some seconds, before its next step at the latest, and its
+    /// journal says at once that it was cancelled. Refused where nobody knows who carries it.
     pub async fn cancel(&self, run_id: &str) -> JournalResult<CancelOutcome> {
         if let Some(handle) = self.runs.attach(run_id) {
             handle.cancel();

@@ -12,7 +12,8 @@
 //! The key is claimed and the request carried out in a task of its own: a client that goes away and asks
 //! again gets the answer of what it has begun. Nothing is begun, and the key is free again, when the client
 //! goes away or the rate limit turns it away before the store has answered the claim. Not kept are answers
-//! that say "not now" or "not you" (401, 403, 408, 409, 429, 5xx), streams, and answers that are too large.
+//! that say "not now" or "not you" (401, 403, 408, 409, 429, 5xx, [`NotKept`]), streams, and answers that
+//! are too large.
 //! The key of a stream is free again when its run has ended or waits for somebody.
 //!
 //! A process that dies, or that cannot renew its lease ([`agent_core::ports::idempotency`]), leaves a key
@@ -119,6 +120,10 @@ impl Refusal {
 /// same whenever the request is carried out again.
 #[derive(Debug, Clone)]
 pub(crate) struct OnceId(pub(crate) Arc<str>);
+
+/// The answer says "not now" in another way than by its status: an extension of the response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NotKept;
 
 /// What a variant knows about its requests and answers.
 #[derive(Clone, Copy)]
@@ -329,7 +334,8 @@ impl Held {
             .headers
             .get(CONTENT_TYPE)
             .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
-        if whole.is_none() && !is_stream && is_kept(parts.status) {
+        let is_kept = is_kept(parts.status) && parts.extensions.get::<NotKept>().is_none();
+        if whole.is_none() && !is_stream && is_kept {
             tracing::warn!(
                 most_bytes = MOST_BYTES_OF_AN_ANSWER,
                 "an answer is too large to be kept under its idempotency key: the same request is carried out again"
@@ -341,7 +347,7 @@ impl Held {
             spawn.spawn("idempotent-stream", Box::pin(held));
             return Response::from_parts(parts, body);
         }
-        if whole.is_none() || is_stream || !is_kept(parts.status) {
+        if whole.is_none() || is_stream || !is_kept {
             self.lease.release().await;
             return Response::from_parts(parts, body);
         }

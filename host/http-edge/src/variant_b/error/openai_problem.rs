@@ -108,9 +108,19 @@ impl Problem {
         Self::not_found("response_not_found", "response_id", message)
     }
 
+    /// The conversation of the request's path.
     pub(in crate::variant_b) fn unknown_conversation(id: &str) -> Self {
+        Self::no_conversation("conversation_id", id)
+    }
+
+    /// The conversation that a request for a response names.
+    pub(in crate::variant_b) fn unknown_conversation_of_response(id: &str) -> Self {
+        Self::no_conversation("conversation", id)
+    }
+
+    fn no_conversation(param: &str, id: &str) -> Self {
         let message = format!("Conversation with id '{}' not found.", quoted(id));
-        Self::not_found("conversation_not_found", "conversation_id", message)
+        Self::not_found("conversation_not_found", param, message)
     }
 
     /// The conversation has no such item.

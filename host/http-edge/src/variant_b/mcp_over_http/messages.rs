@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderValue, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use json_schema::{MemoryBudget, ReadError};
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest};
 use serde::Serialize;
@@ -23,6 +23,7 @@ use crate::answer;
 use crate::body::Payload;
 use crate::json::JsonError;
 use crate::mcp_server::CallId;
+use crate::middleware::idempotency::{NotKept, OnceId};
 use crate::middleware::request_id::RequestId;
 use crate::variant_b::auth::Caller;
 use crate::variant_b::error::Error;
@@ -30,6 +31,9 @@ use crate::variant_b::error::Error;
 /// Codes of JSON-RPC for what cannot be read and for what is no message.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
+
+/// The code of JSON-RPC for what went wrong in the service.
+const INTERNAL_ERROR: i32 = -32603;
 
 /// An error of the protocol.
 #[derive(Serialize, ToSchema)]
@@ -87,6 +91,7 @@ pub(super) async fn send_message(
         mcp.under_way.cancel(&CallId { user_id, session: session.clone(), request });
     }
     let begins_session = is_initialize(&message);
+    let is_keyed = parts.extensions.get::<OnceId>().is_some();
     if asks_for_tools(&message) {
         mcp.edge.variant.tool_calls.prepared().await?;
     }
@@ -99,6 +104,9 @@ pub(super) async fn send_message(
     let server = mcp.server(&caller, &request_id, &session);
     let request = http::Request::from_parts(parts, Full::new(body));
     let mut answer = readable(mcp.service(server).handle(request).await.map(Body::new))?;
+    if is_keyed {
+        answer = without_keeping_errors(answer).await?;
+    }
     if begins_session && answer.status().is_success() {
         answer.headers_mut().insert(SESSION_ID, new_session());
     }
@@ -146,11 +154,30 @@ fn unreadable(error: &serde_json::Error) -> Response {
     answer::json(StatusCode::BAD_REQUEST, &body)
 }
 
+/// The answer to a message under an idempotency key. An error of the service is kept no more than a status of
+/// 5xx is, although its status is 200.
+async fn without_keeping_errors(answer: Response) -> Result<Response, Error> {
+    if !is_message(&answer) {
+        return Ok(answer);
+    }
+    let (mut parts, body) = answer.into_parts();
+    let body = body.collect().await.map_err(|_error| Error::Mcp(McpRefusal::Unanswered))?.to_bytes();
+    let read = MemoryBudget::default().read(&body);
+    if read.is_ok_and(|message| message["error"]["code"] == INTERNAL_ERROR) {
+        parts.extensions.insert(NotKept);
+    }
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+fn is_message(answer: &Response) -> bool {
+    let content_type = answer.headers().get(CONTENT_TYPE);
+    content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/json"))
+}
+
 /// The SDK's answer; what it refuses in plain text is said as it is said everywhere here.
 fn readable(answer: Response) -> Result<Response, Error> {
     let status = answer.status();
-    let is_message = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
-    if status.is_success() || answer.headers().get(CONTENT_TYPE).is_some_and(is_message) {
+    if status.is_success() || is_message(&answer) {
         return Ok(answer);
     }
     Err(Error::Mcp(match status {

@@ -15,6 +15,23 @@ pub(super) fn described(choice: &Value) -> &Value {
     choice.get("allowed_tools").unwrap_or(choice)
 }
 
+fn name(tool: &Value) -> Option<&str> {
+    tool.pointer("/function/name").or(tool.get("name")).and_then(Value::as_str)
+}
+
+/// Names of the functions that the run of a kept response has. One that its `tool_choice` excludes may have
+/// the name of a tool of the agent, whose calls the response shows.
+pub(super) fn functions_of(response: &Value) -> BTreeSet<String> {
+    let choice = &response["tool_choice"];
+    let listed = described(choice).get("tools").and_then(Value::as_array);
+    let is_allowed = |function: &str| match choice["type"] == "allowed_tools" {
+        true => listed.into_iter().flatten().any(|tool| name(tool) == Some(function)),
+        false => *choice != "none",
+    };
+    let tools = response["tools"].as_array().into_iter().flatten();
+    tools.filter_map(name).filter(|function| is_allowed(function)).map(str::to_owned).collect()
+}
+
 /// Leaves a run what its request allows.
 pub(super) fn apply(fields: &Fields, options: &mut Options) -> Result<(), Problem> {
     let choice = fields.get("tool_choice").filter(|choice| choice["type"] == "allowed_tools");
@@ -26,7 +43,7 @@ pub(super) fn apply(fields: &Fields, options: &mut Options) -> Result<(), Proble
     };
     let (mut names, mut has_all_of_agent) = (BTreeSet::new(), false);
     for (index, tool) in listed.iter().enumerate() {
-        let name = tool.pointer("/function/name").or(tool.get("name")).and_then(Value::as_str);
+        let name = name(tool);
         let is_of_agent = tool.get("server_label").is_none_or(|label| *label == models::AGENT);
         match (tool["type"].as_str(), name) {
             (Some("function"), Some(name)) => drop(names.insert(name)),
@@ -87,5 +104,22 @@ mod tests {
         ] {
             assert_eq!(applied(json!({"type": "allowed_tools", "tools": tools})), Err(json!(param)));
         }
+    }
+
+    #[test]
+    fn the_functions_of_a_kept_response_are_those_that_its_run_has() {
+        let tools = json!([{"type": "function", "name": "look"}, {"type": "function", "name": "add"}]);
+        let listed = json!([{"type": "function", "name": "look"}]);
+        for (choice, names) in [
+            (json!("auto"), &["add", "look"][..]),
+            (Value::Null, &["add", "look"]),
+            (json!("none"), &[]),
+            (json!({"type": "allowed_tools", "mode": "auto", "tools": listed}), &["look"]),
+            (json!({"type": "function", "name": "look"}), &["add", "look"]),
+        ] {
+            let found = functions_of(&json!({"tools": tools, "tool_choice": choice}));
+            assert!(found.iter().map(String::as_str).eq(names.iter().copied()), "{choice}: {found:?}");
+        }
+        assert!(functions_of(&Value::Null).is_empty());
     }
 }

@@ -69,11 +69,12 @@ pub(super) async fn begin(
     asking.check_limits().await?;
     // Whatever else could be refused comes before the job, which would go on behind a refusal.
     let permit = stream.then(|| stream_permit(edge, caller.id())).transpose()?;
-    if let Some(id) = &place.conversation {
-        refuse_busy(edge, caller, id).await?;
-    }
     // Carried out again under its key, the request adds the same job.
-    let job_id = asking.turn_id().unwrap_or_else(|| Uuid::now_v7().simple().to_string());
+    let keyed = asking.turn_id();
+    if let Some(id) = &place.conversation {
+        refuse_busy(edge, caller, id, keyed.as_deref()).await?;
+    }
+    let job_id = keyed.unwrap_or_else(|| Uuid::now_v7().simple().to_string());
     let frame = Frame::new(&Head::new(&job_id), &options, echo);
     let (id, queued) = (frame.response_id(), frame.queued());
     let shown = queued.to_string();

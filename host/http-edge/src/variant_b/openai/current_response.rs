@@ -168,7 +168,7 @@ pub(super) async fn turns_before(
         let turns = kept.map(|kept| kept.turns).unwrap_or_default();
         // Clients name conversations as they like, but for those that the service has named.
         if turns.is_empty() && id.starts_with(OWN_NAME) {
-            return Err(Problem::unknown_conversation(id).into());
+            return Err(Problem::unknown_conversation_of_response(id).into());
         }
         return Ok(turns);
     }

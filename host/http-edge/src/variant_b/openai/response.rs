@@ -16,7 +16,7 @@ use super::items::Items;
 use super::paused::Paused;
 use super::responses_request::Echo;
 use super::stream::WriteRun;
-use super::{completion, models};
+use super::{allowed_tools, completion, models};
 
 /// What a response says besides its output.
 #[derive(Debug, Clone)]
@@ -123,14 +123,12 @@ impl Frame {
     /// What a kept response says besides its output.
     pub(super) fn of_kept(shown: Value) -> Self {
         let id = shown.get("id").and_then(Value::as_str).unwrap_or_default();
-        let tools = shown.get("tools").and_then(Value::as_array).into_iter().flatten();
-        let names = tools.filter_map(|tool| tool.get("name").and_then(Value::as_str)).map(str::to_owned);
         Self {
             id: id.trim_start_matches("resp_").to_owned(),
             created: 0,
             max_output_tokens: None,
             temperature: 0.0,
-            functions: names.collect(),
+            functions: allowed_tools::functions_of(&shown),
             is_formatted: shown.pointer("/text/format/type").is_some_and(|kind| *kind != "text"),
             echo: Echo::default(),
             kept: Some(shown),

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use agent_core::ports::idempotency::LEASE;
-use agent_core::ports::{Epoch, Journal};
+use agent_core::ports::{ClaimTerms, ConversationStore as _, Epoch, Journal};
 use agent_core::testing::task;
-use agent_core::words::{Event, JobStatus};
+use agent_core::words::{ConversationKey, Event, JobStatus};
 use axum::body::Body;
 use boxed_async::boxed_async;
 use http::{Request, StatusCode};
@@ -77,16 +77,21 @@ async fn a_job_that_is_submitted_twice_is_one_job() {
 /// The process dies between the two: the job is in the queue, and no answer is kept.
 #[tokio::test]
 async fn a_job_whose_submitter_died_before_it_was_told_is_not_submitted_again() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
-    keys.lose_answer();
-    let first = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
-    let again = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
-    assert_eq!(again.status, StatusCode::CONFLICT, "as long as its owner may live");
-    keys.end_leases();
-    let again = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
-    assert_eq!((again.status, &again.body), (StatusCode::ACCEPTED, &first.body));
-    assert_eq!(one.submitted().len(), 1);
+    for body in [BODY, r#"{"query":"hi","options":{"conversationId":"trip"}}"#] {
+        let keys = Arc::<Keys>::default();
+        let [one, _] = replicas(&keys);
+        let submit = || one.service.send(keyed("k", "/api/agent/async", body));
+        keys.lose_answer();
+        let first = submit().await;
+        assert_eq!(submit().await.status, StatusCode::CONFLICT, "as long as its owner may live");
+        keys.end_leases();
+        // Its run has begun meanwhile.
+        let trip = ConversationKey::conversation("u1", "trip");
+        one.conversations.claim(trip, "its run", ClaimTerms::default()).await.unwrap();
+        let again = submit().await;
+        assert_eq!((again.status, &again.body), (StatusCode::ACCEPTED, &first.body));
+        assert_eq!(one.submitted().len(), 1);
+    }
 }
 
 #[tokio::test]

@@ -239,6 +239,25 @@ async fn what_a_client_carries_is_of_its_user_and_of_its_call_and_as_we_sealed_i
 }
 
 #[tokio::test]
+async fn an_error_of_the_service_is_not_kept_under_an_idempotency_key() {
+    let bench = bench();
+    let task = bench.ask(pay(5), &tasks()).await;
+    let get = || {
+        let mut request = of_client(of_task("tasks/get", &task["taskId"]), &tasks());
+        request.headers_mut().insert("idempotency-key", "k".parse().unwrap());
+        bench.send("u1", request)
+    };
+    bench.runs.switch.fail(true);
+    let failed = get().await;
+    assert_eq!(failed["error"]["code"], -32603, "{failed:#}");
+    bench.runs.switch.fail(false);
+    for _ in 0..2 {
+        let got = get().await;
+        assert_eq!(got["result"]["status"], "input_required", "{got:#}");
+    }
+}
+
+#[tokio::test]
 async fn other_clients_are_told_what_the_call_waits_for() {
     let bench = bench();
     let of_2025 = bench.send("u1", message(&pay(5))).await["result"].take();

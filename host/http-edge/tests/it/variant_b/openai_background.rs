@@ -199,6 +199,17 @@ async fn a_response_may_be_streamed_from_its_beginning_and_ends_with_its_job() {
     assert_eq!(read["output"], events.last().unwrap()["response"]["output"]);
 }
 
+/// One that may not be called may have the name of a tool of the agent.
+#[tokio::test]
+async fn a_call_of_the_agents_tool_is_shown_as_one_beside_an_excluded_function_of_its_name() {
+    let (fakes, runs) = service();
+    let tools = json!([{"type": "function", "name": "add"}]);
+    let response = queued(&fakes, &json!({"tools": tools, "tool_choice": "none"})).await;
+    work_off(&fakes, &runs, &response).await;
+    let ended = fakes.get(&path(&response)).await.json();
+    assert_eq!(ended.pointer("/output/0/type"), Some(&json!("mcp_call")), "{ended:#}");
+}
+
 #[tokio::test]
 async fn a_response_is_cancelled_once_and_is_the_same_afterwards() {
     let (fakes, runs) = service();

@@ -89,7 +89,8 @@ async fn a_conversation_of_the_services_name_has_to_be_there() {
     let (fakes, _store) = service(ScriptedInvoke::answering("hello"));
     let unknown = fakes.post(RESPONSES, body(&json!({"conversation": "conv_1"}))).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{unknown}");
-    assert_eq!(unknown.json()["error"]["code"], "conversation_not_found");
+    let error = &unknown.json()["error"];
+    assert_eq!((&error["code"], &error["param"]), (&json!("conversation_not_found"), &json!("conversation")));
     let begun = fakes.post("/v1/conversations", "{}").await.json();
     for known in [begun["id"].clone(), json!("trip")] {
         let answered = fakes.post(RESPONSES, body(&json!({"conversation": known}))).await;

@@ -152,6 +152,21 @@ async fn the_run_of_a_job_is_cancelled_during_its_first_attempt() {
     assert_eq!((refused.status, &*refused.body), (StatusCode::CONFLICT, text));
 }
 
+/// The process that handed the run over died before it added the job.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_job_was_never_added_is_cancelled() {
+    let (fakes, store) = streaming();
+    let job_id = Some("9".to_owned());
+    let record = agent_core::testing::record("run_1", RunOutcome::Running);
+    store.save(&RunRecord { job_id, ..record }).await.unwrap();
+    let begun = Event::Started { task: task("hi"), tools: "sha256:test".into() };
+    store.append("run_1", Epoch::UNCLAIMED, 0, &[begun]).await.unwrap();
+    let cancelled = fakes.post("/api/agent/runs/run_1/cancel", "").await;
+    assert_eq!(cancelled.status, StatusCode::ACCEPTED, "{cancelled}");
+    assert_eq!(store.events("run_1")[1], Event::Cancelled);
+    assert!(matches!(store.records()[0].outcome, RunOutcome::Ended { .. }));
+}
+
 /// A journal that takes longer than a heartbeat.
 struct Slow(Arc<TestRuns>);
 
