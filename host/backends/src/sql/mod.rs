@@ -14,6 +14,7 @@ mod lease;
 mod listener;
 mod listening;
 mod migrate;
+mod opened_file;
 mod pooler;
 mod postgres;
 mod postgres_address;
