@@ -334,8 +334,20 @@ mod tests {
 
     #[tokio::test]
     async fn one_in_memory_and_one_in_the_current_folder_need_no_folder() {
-        for url in ["sqlite://:memory:", "sqlite://no/such/folder.db?mode=memory", "sqlite://some.db"] {
+        for url in ["sqlite://:memory:", "sqlite://:memory:?mode=memory", "sqlite://some.db"] {
             SqlPool::sqlite(url).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_in_memory_that_connections_would_not_share_is_refused() {
+        for (url, parameter) in [
+            ("sqlite://some.db?mode=memory", "with mode=memory"),
+            ("sqlite://some.db?cache=shared&mode=memory", "with mode=memory"),
+            ("sqlite://:memory:?cache=private", "with cache=private"),
+        ] {
+            let error = SqlPool::sqlite(url).err().unwrap().to_string();
+            assert!(error.contains(parameter) && error.contains("or sqlite://:memory: for one"), "{error}");
         }
     }
 
