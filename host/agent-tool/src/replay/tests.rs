@@ -183,7 +183,7 @@ async fn answers_are_those_to_the_same_request_of_the_same_call_each_given_once(
     assert_eq!((answers.used("c"), answers.used("e")), (Used { recorded: 3, cut: 1 }, Used::default()));
 }
 
-/// Its process was killed in the middle of the first request, and another one made the call again.
+/// A process was killed in the middle of the first request, and another one made the call again.
 #[test]
 fn answers_of_an_attempt_that_was_killed_are_not_given() {
     let cut_off = HttpOutcome::Failed("connection-terminated".into());

@@ -16,7 +16,7 @@ pub(super) const REPLACED: &str =
 #[derive(Debug)]
 pub(super) struct OpenedFile {
     path: PathBuf,
-    /// Its device and inode.
+    /// Device and inode, which no two files have at the same time.
     identity: OnceLock<(u64, u64)>,
     was_replaced: AtomicBool,
 }

@@ -237,7 +237,8 @@ fn compile_cache(config: &Config) -> Option<Finding> {
     let error = tool_host::check_compile_cache(folder).err()?;
     let text = format!("compiled tools cannot be kept in {}: {error}", folder.display());
     let todo = if is_full(error.kind()) {
-        "make room on its disk, or set TOOLS_CACHE_DIR to a folder on another one: every start compiles what is not kept"
+        "make room on its disk, or set TOOLS_CACHE_DIR to a folder on another one: every start compiles what is not \
+         kept"
     } else {
         todo
     };
