@@ -184,7 +184,8 @@ async fn a_tool_that_does_not_bear_abuse_is_shown_with_the_smallest_arguments_an
         ("trap", "traps"),
         ("loop_forever", "does not end in time"),
         ("allocate_forever", "wants more memory than it may have"),
-        ("return_wrong_shape", "answers what its output schema does not allow"),
+        ("return_wrong_shape", "has an answer that is refused: /calls"),
+        ("return_bad_json", "has an answer that is refused: not JSON"),
     ] {
         let finding = &found(tool)[0];
         assert!(finding["text"].as_str().unwrap().contains(said), "{finding:#}");
@@ -325,7 +326,7 @@ async fn a_call_that_ends_badly_says_what_its_author_can_do() {
     };
     for (tool, arguments, mend) in [
         ("trap", r#"{"by": "panic"}"#, "is trapped: return a failure with a code"),
-        ("return_wrong_shape", "{}", "is invalid_output: return JSON of its output schema"),
+        ("return_wrong_shape", "{}", "is invalid_output: return JSON, of its output schema"),
         ("return_100_mb", r#"{"mb": 2}"#, "is output_limit: return what was asked for and no more"),
         ("allocate_forever", "{}", "is memory_limit: use less"),
         ("loop_forever", "{}", "is timed_out: return sooner"),

@@ -60,19 +60,20 @@ pub(crate) fn measure(difference: &Difference, now: Timestamp) -> Result<Distanc
     let from = read(&difference.from, zone.as_ref(), now)?;
     let to = read(&difference.to, zone.as_ref(), now)?;
     let unit = difference.unit;
-    let (span, total, note) = match common_zone(zone, &from.when, &to.when) {
+    let ((whole, rest), total, note) = match common_zone(zone, &from.when, &to.when) {
         Some(zone) => {
             let ((from, from_note), (to, to_note)) = (place_in(from, &zone)?, place_in(to, &zone)?);
             let span = from.until((unit.of_jiff(), &to)).map_err(refuse)?;
-            (span, span.total((unit.of_jiff(), &from)).map_err(refuse)?, join_notes(from_note, to_note))
+            let parts = unit.divide(span, |step| from.checked_add(step)?.until((unit.of_jiff(), &to)));
+            (parts, span.total((unit.of_jiff(), &from)).map_err(refuse)?, join_notes(from_note, to_note))
         }
         None => {
             let (from, to) = (local_time(&from.when), local_time(&to.when));
             let span = from.until((unit.of_jiff(), to)).map_err(refuse)?;
-            (span, span.total((unit.of_jiff(), from)).map_err(refuse)?, None)
+            let parts = unit.divide(span, |step| from.checked_add(step)?.until((unit.of_jiff(), to)));
+            (parts, span.total((unit.of_jiff(), from)).map_err(refuse)?, None)
         }
     };
-    let (whole, rest) = unit.split(&span);
     Ok(Distance { unit, total, whole, rest: rest.to_string(), note })
 }
 
@@ -126,7 +127,35 @@ impl Unit {
         }
     }
 
-    /// The whole units of a span that has none larger, and the rest.
+    /// The whole units of a span that has none larger, and the rest. `left_after` tells what of it is left
+    /// after a step from its start.
+    ///
+    /// A month after January 31 is the last of February, for [`Span::total`] and for `add_to_date`, but the
+    /// span to that day has days only. So one unit more counts if it does not lead beyond the end.
+    fn divide(self, span: Span, left_after: impl Fn(Span) -> Result<Span, jiff::Error>) -> (i64, Span) {
+        let (whole, rest) = self.split(&span);
+        let next = whole + i64::from(span.signum());
+        match self.span(next).and_then(left_after) {
+            Ok(left) if left.signum() * span.signum() >= 0 => (next, left),
+            // An error is of a step beyond the years that there are.
+            Ok(_) | Err(_) => (whole, rest),
+        }
+    }
+
+    fn span(self, count: i64) -> Result<Span, jiff::Error> {
+        let none = Span::new();
+        match self {
+            Self::Years => none.try_years(count),
+            Self::Months => none.try_months(count),
+            Self::Weeks => none.try_weeks(count),
+            Self::Days => none.try_days(count),
+            Self::Hours => none.try_hours(count),
+            Self::Minutes => none.try_minutes(count),
+            Self::Seconds => none.try_seconds(count),
+        }
+    }
+
+    /// Takes a span apart that has no larger units.
     fn split(self, span: &Span) -> (i64, Span) {
         match self {
             Self::Years => (span.get_years().into(), span.years(0)),
@@ -161,6 +190,13 @@ mod tests {
             ("2026-07-14", "2026-07-01", Unit::Days, None, -13.0, -13, "PT0S"),
             ("1990-05-17", "2026-07-14", Unit::Years, None, 36.0 + 58.0 / 365.0, 36, "P1M27D"),
             ("2026-01-31", "2026-03-01", Unit::Months, None, 1.0 + 1.0 / 31.0, 1, "P1D"),
+            ("2024-01-31", "2024-02-29", Unit::Months, None, 1.0, 1, "PT0S"),
+            ("2024-01-30", "2024-02-28", Unit::Months, None, 29.0 / 30.0, 0, "P29D"),
+            ("2024-01-31", "2024-03-30", Unit::Months, None, 1.0 + 30.0 / 31.0, 1, "P30D"),
+            ("2024-03-31", "2024-02-29", Unit::Months, None, -1.0, -1, "PT0S"),
+            ("2024-02-29", "2025-02-28", Unit::Years, None, 1.0, 1, "PT0S"),
+            ("2024-01-31T00:00", "2024-02-29T12:00", Unit::Months, None, 29.5 / 29.0, 1, "PT12H"),
+            ("2024-01-31T00:00", "2024-02-29T00:00+01:00", Unit::Months, berlin, 1.0, 1, "PT0S"),
             ("2026-07-14T09:00", "2026-07-15T21:00", Unit::Days, None, 1.5, 1, "PT12H"),
             ("2026-03-28T12:00", "2026-03-29T12:00", Unit::Hours, None, 24.0, 24, "PT0S"),
             ("2026-03-28T12:00", "2026-03-29T12:00", Unit::Hours, berlin, 23.0, 23, "PT0S"),

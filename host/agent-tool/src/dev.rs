@@ -147,6 +147,8 @@ struct Sources {
     watcher: RecommendedWatcher,
     /// False while the project's own folder was not there to be watched.
     has_folder: bool,
+    /// True while there are more folders than are watched, which has been said.
+    is_beyond: bool,
     changes: Receiver<Instant>,
 }
 
@@ -158,7 +160,8 @@ impl Sources {
             tell(&of_project, event, &sender);
         })
         .context("watching for changes: does the system have inotify?")?;
-        let mut sources = Self { project: project.clone(), watcher, has_folder: false, changes };
+        let mut sources =
+            Self { project: project.clone(), watcher, has_folder: false, is_beyond: false, changes };
         sources.watch_folders()?;
         Ok(sources)
     }
@@ -170,8 +173,17 @@ impl Sources {
         let mut found = vec![self.project.folder.clone()];
         let mut watched = 0;
         self.has_folder = false;
+        let was_beyond = std::mem::take(&mut self.is_beyond);
         while let Some(folder) = found.pop() {
             if watched == MOST_FOLDERS {
+                self.is_beyond = true;
+                if !was_beyond {
+                    Terminal.step(&format!(
+                        "only {MOST_FOLDERS} folders are watched: a change in another one, such as {}, \
+                         builds nothing",
+                        folder.display()
+                    ));
+                }
                 break;
             }
             // Watched before it is listed: a folder that is made in between is told, if it is not listed.
@@ -262,6 +274,21 @@ mod tests {
     fn expect_change(sources: &mut Sources, what: &str) {
         assert!(sources.changes.recv_timeout(PATIENCE).is_ok(), "{what} is not told");
         sources.settle().unwrap();
+    }
+
+    #[test]
+    fn folders_beyond_those_that_are_watched_are_said() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().canonicalize().unwrap();
+        for at in 1..MOST_FOLDERS {
+            fs::create_dir(folder.join(format!("f{at}"))).unwrap();
+        }
+        let project = Project { folder: folder.clone(), name: "tool".into(), language: Language::Rust };
+        let mut sources = Sources::watch(&project).unwrap();
+        assert!(!sources.is_beyond);
+        fs::create_dir(folder.join("one-more")).unwrap();
+        sources.watch_folders().unwrap();
+        assert!(sources.is_beyond);
     }
 
     /// As `git stash` and `git checkout` do.

@@ -155,6 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_of_time_is_a_number_that_a_tool_can_be_beyond() {
+        let parse = |budget| Arguments::try_parse_from(["agent-tool", "test", "--budget-ms", budget]);
+        assert!(parse("2.5").is_ok());
+        for budget in ["nan", "inf", "1e999", "0", "fast"] {
+            let error = parse(budget).unwrap_err().to_string();
+            assert!(error.contains("it is no number above 0"), "{budget}: {error}");
+        }
+    }
+
+    #[test]
     fn completions_know_every_command() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let script = completions(Arguments::command(), shell).unwrap();

@@ -31,7 +31,7 @@ pub fn of(outcome: ToolOutcome) -> Option<&'static str> {
              policy or TOOL_OUTPUT_BYTES"
         }
         ToolOutcome::InvalidOutput => {
-            "return JSON of its output schema, or change the schema to what it returns"
+            "return JSON, of its output schema where it has one, or change the schema to what it returns"
         }
         ToolOutcome::HostError => "this is the host's fault and no mistake of the tool: the log says why",
     })

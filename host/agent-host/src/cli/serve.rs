@@ -45,6 +45,8 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
 
     let latch = Latch::default();
     if is_function {
+        #[cfg(feature = "lambda")]
+        check_platform(vars)?;
         return run_as_function(&config, latch, signals, exporter).await;
     }
 
@@ -105,6 +107,26 @@ fn refused(vars: &impl EnvVars, problems: Problems) -> anyhow::Error {
         return anyhow!("{problems}\n  To try it without any settings: agent-host dev");
     }
     problems.into()
+}
+
+/// Refuses a function whose platform has not set the variables that Lambda's library reads: without them it
+/// panics.
+#[cfg(feature = "lambda")]
+fn check_platform(vars: &impl EnvVars) -> anyhow::Result<()> {
+    const MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
+    let text = |name| vars.get(name).and_then(|value| value.into_string().ok());
+    for name in ["AWS_LAMBDA_FUNCTION_NAME", MEMORY, "AWS_LAMBDA_FUNCTION_VERSION"] {
+        let problem = match text(name) {
+            None => "is missing",
+            Some(value) if name == MEMORY && value.parse::<i32>().is_err() => "is no number",
+            Some(_) => continue,
+        };
+        return Err(anyhow!(
+            "{name} {problem}, which AWS Lambda sets beside AWS_LAMBDA_RUNTIME_API: set it as the platform does, \
+             or unset AWS_LAMBDA_RUNTIME_API to serve on HOST and PORT"
+        ));
+    }
+    Ok(())
 }
 
 fn say_where_traces_go(config: &config::Tracing) {
@@ -213,4 +235,32 @@ fn runtimes(cores: &Cores) -> Vec<Handle> {
 fn worker_name(address: &str) -> String {
     let host = rustix::system::uname();
     format!("{}@{address}#{}", host.nodename().to_string_lossy(), Uuid::now_v7().simple())
+}
+
+#[cfg(all(test, feature = "lambda"))]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_function_without_the_variables_of_its_platform_is_told_which_one_is_missing() {
+        let check = |set: &[(&'static str, &'static str)]| {
+            let vars: BTreeMap<_, _> = set.iter().copied().collect();
+            check_platform(&vars).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let (name, version) = (("AWS_LAMBDA_FUNCTION_NAME", "agent"), ("AWS_LAMBDA_FUNCTION_VERSION", "1"));
+        let memory = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
+        assert_eq!(check(&[name, version, (memory, "512")]), "");
+        for (set, expected) in [
+            (&[][..], "AWS_LAMBDA_FUNCTION_NAME is missing"),
+            (&[name, version], "AWS_LAMBDA_FUNCTION_MEMORY_SIZE is missing"),
+            (&[name, version, (memory, "much")], "AWS_LAMBDA_FUNCTION_MEMORY_SIZE is no number"),
+            (&[name, (memory, "512")], "AWS_LAMBDA_FUNCTION_VERSION is missing"),
+        ] {
+            let problem = check(set);
+            assert!(problem.starts_with(expected), "{problem}");
+            assert!(problem.contains("unset AWS_LAMBDA_RUNTIME_API"), "{problem}");
+        }
+    }
 }

@@ -1,16 +1,12 @@
 //! The component that a command looks at: a file, or the name of one in the tools folder.
 
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent_core::words::is_component_name;
 use anyhow::{Context as _, bail};
-use host_setup::component_file::MOST_SIGNATURE_BYTES;
-use tool_host::{Inspection, PolicyFile};
-
-/// Most bytes that are read: more than any component may have, so that a larger one is refused for its size.
-const MOST_BYTES: u64 = (64 << 20) + 1;
+use host_setup::component_file::{MOST_SIGNATURE_BYTES, read_bounded};
+use tool_host::{Inspection, MOST_COMPONENT_BYTES, PolicyFile};
 
 /// A component, read once.
 pub(crate) struct ComponentFile {
@@ -54,7 +50,8 @@ impl ComponentFile {
                 path.display()
             );
         }
-        let bytes = read_at_most(path, MOST_BYTES)?;
+        // A part of a larger one would be shown by a digest and a size that are not its own.
+        let bytes = read_at_most(path, MOST_COMPONENT_BYTES)?;
         let beside = path.with_file_name(format!("{name}.wasm.sig"));
         let signature =
             if beside.is_file() { Some(read_at_most(&beside, MOST_SIGNATURE_BYTES)?) } else { None };
@@ -87,8 +84,23 @@ impl ComponentFile {
 }
 
 fn read_at_most(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    let context = || format!("reading {}", path.display());
-    let mut bytes = vec![];
-    File::open(path).with_context(context)?.take(most).read_to_end(&mut bytes).with_context(context)?;
-    Ok(bytes)
+    let read = read_bounded(path, most).with_context(|| format!("reading {}", path.display()))?;
+    Ok(read.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_larger_than_a_component_may_be_is_refused_for_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.wasm");
+        let file = fs::File::create(&path).unwrap();
+        file.set_len(MOST_COMPONENT_BYTES).unwrap();
+        assert_eq!(ComponentFile::read(&path).unwrap().bytes.len() as u64, MOST_COMPONENT_BYTES);
+        file.set_len(MOST_COMPONENT_BYTES + 1).unwrap();
+        let error = format!("{:#}", ComponentFile::read(&path).err().unwrap());
+        assert!(error.contains("large.wasm: it has more than 67108864 bytes"), "{error}");
+    }
 }

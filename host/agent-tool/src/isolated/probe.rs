@@ -204,7 +204,7 @@ fn said(called: &Called) -> String {
         ToolOutcome::TimedOut => "does not end in time".to_owned(),
         ToolOutcome::MemoryLimit => "wants more memory than it may have".to_owned(),
         ToolOutcome::OutputLimit => "answers more than it may".to_owned(),
-        ToolOutcome::InvalidOutput => "answers what its output schema does not allow".to_owned(),
+        ToolOutcome::InvalidOutput => "has an answer that is refused".to_owned(),
         ToolOutcome::Failed => "fails without a code".to_owned(),
         other => format!("ends with {}", other.as_str()),
     }

@@ -189,9 +189,10 @@ fn hosts(detail: &ReceiptDetail) -> Vec<String> {
 }
 
 /// How many requests went out.
-fn requests(receipt: &ToolReceipt) -> u32 {
-    let detail = receipt.detail.as_deref();
-    detail.map_or(0, |detail| detail.exchanges.iter().map(|host| host.requests).sum())
+pub(super) fn requests(receipt: &ToolReceipt) -> u32 {
+    let Some(detail) = receipt.detail.as_deref() else { return 0 };
+    let listed = detail.exchanges.iter().map(|host| host.requests);
+    listed.fold(detail.unlisted_requests, u32::saturating_add)
 }
 
 /// What differs, line by line. JSON is laid out first: it mostly is one line.

@@ -123,6 +123,7 @@ struct Replayer<'a> {
 impl Replayer<'_> {
     /// Makes a call again, if that can say anything.
     async fn replay(&self, run: &RecordedRun, then: &RecordedCall) -> Comparison {
+        self.answers.keep_last(&then.call_id, comparison::requests(&then.answer.receipt));
         let recorded = self.answers.recorded(&then.call_id);
         if let Some(verdict) = comparison::unfit(then, recorded, &self.mcp_servers) {
             return Comparison::not_made(then, verdict);

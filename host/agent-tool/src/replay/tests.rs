@@ -183,6 +183,29 @@ async fn answers_are_those_to_the_same_request_of_the_same_call_each_given_once(
     assert_eq!((answers.used("c"), answers.used("e")), (Used { recorded: 3, cut: 1 }, Used::default()));
 }
 
+/// A process was killed in the middle of the first request, and another one made the call again.
+#[test]
+fn answers_of_an_attempt_that_was_killed_are_not_given() {
+    let cut_off = HttpOutcome::Failed("connection-terminated".into());
+    let given = |requests: u32| {
+        let answers = RecordedAnswers::new(vec![
+            exchange(&request("POST", "one"), &cut_off),
+            exchange(&request("POST", "one"), &response("1", false)),
+            exchange(&request("POST", "two"), &response("2", false)),
+        ]);
+        answers.keep_last("c", requests);
+        (answers.recorded("c"), answers.take("c", &request("POST", "one")).unwrap())
+    };
+    assert_eq!(given(2), (2, response("1", false)));
+    for of_one_attempt in [3, 4, 0] {
+        assert_eq!(given(of_one_attempt), (3, cut_off.clone()), "{of_one_attempt} requests");
+    }
+    RecordedAnswers::new(vec![]).keep_last("c", 1);
+    let mut many = with_host(answer("1", ToolOutcome::Ok), "a", 2).receipt;
+    many.detail.as_mut().unwrap().unlisted_requests = 3;
+    assert_eq!(comparison::requests(&many), 5);
+}
+
 #[test]
 fn what_cannot_be_made_again_is_said() {
     let mcp_servers = BTreeSet::from(["wiki".to_owned()]);

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_abuse: bool,
     /// Fail when half of a tool's calls take longer
-    #[arg(long, value_name = "MILLISECONDS")]
+    #[arg(long, value_name = "MILLISECONDS", value_parser = read_milliseconds)]
     budget_ms: Option<f64>,
     /// Fail when a call has more memory
     #[arg(long, value_name = "BYTES")]
@@ -86,6 +86,12 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
 fn read_answer(text: &str) -> Result<Value, String> {
     let quoted = || format!("it is no JSON: a text stands in quotes, as in --answer '{}'", Value::from(text));
     serde_json::from_str(text).map_err(|_error| quoted())
+}
+
+/// A number that a time can be held against: with `nan` or `inf` no tool would ever be too slow.
+fn read_milliseconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "it is no number above 0, such as 50 or 2.5".to_owned())
 }
 
 /// The cases, and the file that they stand in; no cases if there is no such file and none was named.

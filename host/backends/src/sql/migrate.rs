@@ -322,7 +322,9 @@ async fn migrate_sqlite(pools: &Sqlite) -> Result<(), MigrateError> {
         .await?;
     // A file that may only be read is of no use, and had better say so before somebody wants to write.
     sqlx::query("DELETE FROM jobs WHERE FALSE").execute(&mut *transaction).await?;
-    Ok(transaction.commit().await?)
+    transaction.commit().await?;
+    pools.file().remember();
+    Ok(())
 }
 
 type Row = (i64, &'static str, &'static str, &'static str);

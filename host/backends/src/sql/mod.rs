@@ -14,6 +14,7 @@ mod lease;
 mod listener;
 mod listening;
 mod migrate;
+mod opened_file;
 mod pooler;
 mod postgres;
 mod postgres_address;
@@ -211,10 +212,25 @@ fn sqlite_options(
     check: fn(&Path) -> Result<(), String>,
 ) -> Result<SqliteConnectOptions, AddressError> {
     let options = SqliteConnectOptions::from_str(url).map_err(|error| unusable(URL, error))?;
+    check_is_shared(url).map_err(|reason| AddressError { variable: URL, reason })?;
     if let Some(file) = file_of(url, &options) {
         check(file).map_err(|reason| AddressError { variable: URL, reason })?;
     }
     Ok(options)
+}
+
+/// Refuses a database in memory of which every connection would have its own: only SQLite's `:memory:` is
+/// shared by the connections of a process, unless a parameter says otherwise.
+fn check_is_shared(url: &str) -> Result<(), String> {
+    let (path, parameters) = url.split_once('?').unwrap_or((url, ""));
+    let private = if path == "sqlite://:memory:" { "cache=private" } else { "mode=memory" };
+    if parameters.split('&').any(|parameter| parameter == private) {
+        return Err(format!(
+            "with {private} every connection has a database of its own: name a file, \
+             or sqlite://:memory: for one that is lost when the process ends"
+        ));
+    }
+    Ok(())
 }
 
 /// The file of an address. One in memory has none, which is not told by the options.

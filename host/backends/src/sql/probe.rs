@@ -7,9 +7,11 @@ use boxed_async::boxed_async;
 
 use super::SqlPool;
 use super::error::describe;
+use super::opened_file::REPLACED;
 
 /// Runs a trivial query: the check named `database` of both variants
-/// (host/docs/interface/endpoints.md#variant-b).
+/// (host/docs/interface/endpoints.md#variant-b). A SQLite file that was removed while it was open passes
+/// that, so its path is looked at first.
 pub struct SqlProbe(pub SqlPool);
 
 #[boxed_async]
@@ -19,6 +21,11 @@ impl Probe for SqlProbe {
     }
 
     async fn check(&self) -> Result<Option<Duration>, ProbeError> {
+        if let SqlPool::Sqlite(pools) = &self.0
+            && pools.file().is_replaced()
+        {
+            return Err(ProbeError(REPLACED.into()));
+        }
         match self.0.run_trivial_query().await {
             Ok(()) => Ok(None),
             Err(error) => Err(ProbeError(describe(&error))),
@@ -37,6 +44,30 @@ mod tests {
         let pool = SqlPool::sqlite(&format!("sqlite://{}", path.display())).unwrap();
         assert_eq!(SqlProbe(pool).check().await, Ok(None));
         assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_sqlite_file_that_is_removed_or_replaced_while_it_is_open_fails_from_then_on() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, replaced) in [("removed.db", false), ("replaced.db", true)] {
+            let path = folder.path().join(name);
+            let pool = SqlPool::sqlite(&format!("sqlite://{}", path.display())).unwrap();
+            pool.migrate().await.unwrap();
+            let probe = SqlProbe(pool);
+            assert_eq!(probe.check().await, Ok(None));
+            let (kept, another) = (folder.path().join("kept.db"), folder.path().join("another.db"));
+            std::fs::rename(&path, &kept).unwrap();
+            if replaced {
+                std::fs::copy(&kept, &another).unwrap();
+                std::fs::rename(&another, &path).unwrap();
+            }
+            let error = probe.check().await.unwrap_err();
+            assert!(error.0.contains("removed or replaced while it was open"), "{error}");
+            assert!(!error.0.contains(name), "{error}");
+            // Connections that were opened meanwhile have the other file.
+            std::fs::rename(&kept, &path).unwrap();
+            assert_eq!(probe.check().await, Err(error));
+        }
     }
 
     #[tokio::test]

@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep};
 
 use super::answer;
 use super::commit::Lane;
+use super::opened_file::OpenedFile;
 
 /// Most connections of one process (host/docs/interface/errors-and-limits.md#limits).
 const MOST_CONNECTIONS: u32 = 20;
@@ -62,6 +63,7 @@ pub struct Sqlite {
     readers: SqlitePool,
     writer: SqlitePool,
     lane: Arc<Lane>,
+    file: Arc<OpenedFile>,
 }
 
 /// The writer during an exchange that begins and ends a transaction. Dropped half-way, the connection is
@@ -80,6 +82,7 @@ impl Sqlite {
     }
 
     fn with(options: SqliteConnectOptions) -> Self {
+        let file = Arc::new(OpenedFile::new(options.get_filename()));
         let options = options
             // With anything less, what was acknowledged could be gone after a power loss.
             .synchronous(SqliteSynchronous::Full)
@@ -97,7 +100,7 @@ impl Sqlite {
                 Box::pin(async move { Ok(is_usable) })
             })
             .connect_lazy_with(options.clone());
-        Self { readers: readers(options, READER_LIFETIME), writer, lane: Arc::default() }
+        Self { readers: readers(options, READER_LIFETIME), writer, lane: Arc::default(), file }
     }
 
     /// Connections for what changes nothing.
@@ -113,6 +116,11 @@ impl Sqlite {
     /// The commit lane of the file in this process.
     pub(super) fn lane(&self) -> &Lane {
         &self.lane
+    }
+
+    /// The file that was opened.
+    pub(super) fn file(&self) -> &OpenedFile {
+        &self.file
     }
 
     /// Carries out statements in one exchange with SQLite's thread and answers all their rows. Where there
@@ -326,8 +334,20 @@ mod tests {
 
     #[tokio::test]
     async fn one_in_memory_and_one_in_the_current_folder_need_no_folder() {
-        for url in ["sqlite://:memory:", "sqlite://no/such/folder.db?mode=memory", "sqlite://some.db"] {
+        for url in ["sqlite://:memory:", "sqlite://:memory:?mode=memory", "sqlite://some.db"] {
             SqlPool::sqlite(url).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_in_memory_that_connections_would_not_share_is_refused() {
+        for (url, parameter) in [
+            ("sqlite://some.db?mode=memory", "with mode=memory"),
+            ("sqlite://some.db?cache=shared&mode=memory", "with mode=memory"),
+            ("sqlite://:memory:?cache=private", "with cache=private"),
+        ] {
+            let error = SqlPool::sqlite(url).err().unwrap().to_string();
+            assert!(error.contains(parameter) && error.contains("or sqlite://:memory: for one"), "{error}");
         }
     }
 

@@ -7,7 +7,7 @@
 //! needed.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,9 @@ const DIGEST_BYTES: u64 = 32;
 /// Files that are kept, and their bytes; beyond them those that were not used for longest go.
 const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 4 << 30;
+
+/// What the compiled code of a small component needs.
+const SMALL_COMPONENT_BYTES: usize = 1 << 20;
 
 /// A folder of compiled components, keyed by component digest and engine.
 #[derive(Debug)]
@@ -246,10 +249,12 @@ fn digest_of(file: &File, bytes: u64) -> io::Result<[u8; DIGEST_BYTES as usize]>
     Ok(hasher.finalize().into())
 }
 
-/// Whether compiled tools can be kept in a folder, which is made if need be: it must be ours, and nobody else
-/// may write it.
+/// Whether compiled tools can be kept in a folder, which is made if need be: it must be ours, nobody else may
+/// write it, and it must have room.
 pub fn check_compile_cache(folder: &Path) -> io::Result<()> {
-    make_private(folder)
+    make_private(folder)?;
+    // On a full disk a file can be made, and nothing be written into it.
+    temp_file::create(folder)?.write_all(&vec![0; SMALL_COMPONENT_BYTES])
 }
 
 /// Makes the folder if need be, and refuses one that others can write.
@@ -293,7 +298,6 @@ fn prune(folder: &Path, most_files: usize, most_bytes: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
-    use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

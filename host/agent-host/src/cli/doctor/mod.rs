@@ -236,5 +236,30 @@ fn compile_cache(config: &Config) -> Option<Finding> {
     };
     let error = tool_host::check_compile_cache(folder).err()?;
     let text = format!("compiled tools cannot be kept in {}: {error}", folder.display());
+    let todo = if is_full(error.kind()) {
+        "make room on its disk, or set TOOLS_CACHE_DIR to a folder on another one: every start compiles what is not \
+         kept"
+    } else {
+        todo
+    };
     Some(Finding::warning("tools", text, todo))
+}
+
+/// Whether another folder of the same disk would not be of use either.
+fn is_full(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_takes_no_more_is_told_from_a_folder_that_may_not_be_written() {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap().write_all(b"x");
+        assert!(is_full(full.unwrap_err().kind()));
+        assert!(!is_full(Error::from(ErrorKind::PermissionDenied).kind()));
+    }
 }
