@@ -1,5 +1,6 @@
 //! What BullMQ's worker does around a job, done by Node's worker and by ours: the same scenario on a queue of
-//! each, and the same is seen afterwards. The table of all features stands in `redis-stores/src/bullmq/mod.rs`.
+//! each, and the same is seen afterwards. The table of all features stands in
+//! `redis-stores/src/bullmq/mod.rs`.
 
 use acceptance::{Model, Peer, PeerWorker, Play, Redis, Service, Token, eventually, says};
 use serde_json::{Value, json};

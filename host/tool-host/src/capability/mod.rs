@@ -1,7 +1,7 @@
 //! What a guest may import: one file per capability, and the table of them.
 //!
 //! A capability's file says which imports it answers, keeps its state per call, bounds what the guest may use
-//! of it, and tells in the state's `Drop` what the call came to. Linkers and the reader of the contract derive
+//! of it, and tells in the state's `Drop` what the call came to. Linkers and the contract's reader derive
 //! from [`ALL`]: what is not in the table is refused when a component is loaded. `state.rs` is what the store
 //! of a call carries of all of them.
 
