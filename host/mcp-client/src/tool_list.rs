@@ -245,9 +245,10 @@ mod tests {
         hinted["annotations"] = json!({ "readOnlyHint": true, "destructiveHint": "yes", "title": "A" });
         hinted["description"] = " ".into();
         let text = written(&[hinted, tool("b")], &allow(&["a", "b"])).unwrap();
-        let tools = ToolList::read(&text, "docs", &allow(&["a"])).unwrap().describe();
-        assert_eq!(tools.len(), 1);
-        assert_eq!(tools[0].hints, [("read-only".to_owned(), "true".to_owned())]);
-        assert_eq!(tools[0].description, "The tool a of the MCP server docs.");
+        let list = ToolList::read(&text, "docs", &allow(&["a"])).unwrap();
+        assert_eq!(list.tools().map(|(name, _)| name).collect::<Vec<_>>(), ["docs_a"]);
+        let tool = list.get("docs_a").unwrap();
+        assert_eq!(tool.hints, [("read-only".to_owned(), "true".to_owned())]);
+        assert_eq!(tool.description, "The tool a of the MCP server docs.");
     }
 }

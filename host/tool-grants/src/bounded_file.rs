@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Why a file is of no use. It quotes nothing of the content.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
+pub enum FileError {
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
     #[error("it is not a file")]
@@ -23,7 +23,7 @@ pub(crate) enum FileError {
 
 impl FileError {
     /// Whether there is no such file.
-    pub(crate) fn is_absence(&self) -> bool {
+    pub fn is_absence(&self) -> bool {
         matches!(self, Self::Unreadable(error) if error.kind() == io::ErrorKind::NotFound)
     }
 }

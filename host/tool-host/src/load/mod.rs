@@ -185,7 +185,7 @@ async fn load_tools_of(
         let wants = wants.clone();
         move || {
             let identity = Identity { name: &name, digest: &digest, signer: None };
-            runtime.grants.check_server(identity, &wants)
+            Ok(runtime.grants.check_server(identity, &wants)?)
         }
     })
     .await?;
