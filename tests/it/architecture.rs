@@ -411,7 +411,7 @@ fn service_sources() -> Vec<PathBuf> {
     let crates = [READER, OUTBOUND, "agent-core", SERVICE, "agent-host", "agent-tool", "host-setup"]
         .into_iter()
         .chain(TOOL_RULES)
-        .chain([EGRESS])
+        .chain([EGRESS, GRANTS, MCP_CLIENT])
         .chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
     sources.filter(|file| !is_test(file)).collect()

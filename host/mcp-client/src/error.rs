@@ -10,9 +10,9 @@ const TEXT_BYTES: usize = 2 << 10;
 /// Why a server's tools are not known.
 #[derive(Debug)]
 pub enum LookError {
-    /// It did not list them, in a few words; the log says more.
+    /// The server did not list them, and why in a few words; the log says more.
     Unavailable(&'static str),
-    /// They cannot be served, and why.
+    /// What it listed cannot be served, and why.
     Tools(String),
 }
 

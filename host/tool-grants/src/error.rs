@@ -22,7 +22,7 @@ pub enum GrantError {
         "imports {import}, and the policy (TOOLS_POLICY) does not grant it {what}: the log has the lines to write"
     )]
     NotGranted {
-        /// The interface.
+        /// What it imports, by name.
         import: &'static str,
         /// What it would be granted.
         what: &'static str,

@@ -51,7 +51,7 @@ pub(crate) fn credentials(
 }
 
 impl Granted {
-    /// What bounds its calls.
+    /// What bounds one of its calls.
     pub fn limits(&self) -> ResolvedLimits {
         self.limits
     }

@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(policy.entries().len(), 1);
         // A test runs in the folder of its crate.
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().unwrap();
-        assert_eq!(default_path(Path::new(".")).unwrap(), own.with_file_name("tool-host.policy.toml"));
+        assert_eq!(default_path(Path::new(".")).unwrap(), own.with_file_name("tool-grants.policy.toml"));
         for nameless in ["/", "/..", "/no/such/folder/.."] {
             let refused = PolicyFile::Beside(nameless.into()).path().unwrap_err();
             assert!(refused.contains(nameless) && refused.contains("TOOLS_POLICY"), "{refused}");

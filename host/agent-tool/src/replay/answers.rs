@@ -54,7 +54,8 @@ impl RecordedAnswers {
     }
 
     /// Keeps the last exchanges of a call: as many as the requests of the attempt that ended it. Before them
-    /// stand those of an attempt whose process was killed: of the same id, and without an answer in the journal.
+    /// stand those of an attempt whose process was killed: of the same id, and without an answer in the
+    /// journal.
     pub(super) fn keep_last(&self, call_id: &str, requests: u32) {
         // A receipt without requests may be one that does not tell them.
         if let Some(call) = self.0.lock().get_mut(call_id).filter(|_| requests > 0) {

@@ -142,8 +142,8 @@ impl Transport {
     /// head at once and are silent while they read a long prompt or think.
     ///
     /// Once the reader has a whole reply, more of the stream is waited for at most [`USAGE_LIMIT`], and a
-    /// connection that breaks, stalls or has no end is no error: the reply was paid for and would be asked for
-    /// again.
+    /// connection that breaks, stalls or has no end is no error: the reply was paid for and would be asked
+    /// for again.
     async fn read_stream(
         &self,
         response: &mut Body,

@@ -49,8 +49,8 @@ impl Default for ToolLimits {
 }
 
 impl ToolLimits {
-    /// These with what the policy says of them. Memory only shrinks: what is reserved for instances does not
-    /// grow.
+    /// The host's limits with what the policy says of them. Memory only shrinks: what is reserved for
+    /// instances does not grow.
     pub(crate) fn narrowed(&self, granted: ResolvedLimits) -> Self {
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         Self {

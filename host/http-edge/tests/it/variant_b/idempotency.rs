@@ -85,7 +85,7 @@ async fn a_job_whose_submitter_died_before_it_was_told_is_not_submitted_again() 
         let first = submit().await;
         assert_eq!(submit().await.status, StatusCode::CONFLICT, "as long as its owner may live");
         keys.end_leases();
-        // Its run has begun meanwhile.
+        // The first one's run has begun meanwhile.
         let trip = ConversationKey::conversation("u1", "trip");
         one.conversations.claim(trip, "its run", ClaimTerms::default()).await.unwrap();
         let again = submit().await;
