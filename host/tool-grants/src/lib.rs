@@ -7,7 +7,7 @@
 //!
 //! `granted.rs` has what one component is granted, as the parts of a call ask for it. What does not belong
 //! here: what the file means (`tool-policy`), sending requests (`tool-egress`), and what a guest sees of
-//! either (`capability/`).
+//! either (`tool-host/src/capability`).
 
 mod bounded_file;
 mod error;
