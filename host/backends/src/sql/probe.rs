@@ -22,7 +22,7 @@ impl Probe for SqlProbe {
 
     async fn check(&self) -> Result<Option<Duration>, ProbeError> {
         if let SqlPool::Sqlite(pools) = &self.0
-            && pools.file().is_replaced()
+            && pools.file().is_replaced().await
         {
             return Err(ProbeError(REPLACED.into()));
         }

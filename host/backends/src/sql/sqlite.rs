@@ -119,7 +119,7 @@ impl Sqlite {
     }
 
     /// The file that was opened.
-    pub(super) fn file(&self) -> &OpenedFile {
+    pub(super) fn file(&self) -> &Arc<OpenedFile> {
         &self.file
     }
 
