@@ -135,6 +135,7 @@ async fn a_webhook_that_is_not_confirmed_is_on_its_way_and_its_owner_is_shown_wh
     let service = builder.env("WEBHOOK_PRIVATE_HOSTS", "127.0.0.1").start().await;
     let user = service.user(Token::of("u"));
     let id = submit(&user, &receiver.url("/")).await.json()["jobId"].as_str().unwrap().to_owned();
+    received(&receiver, 1).await;
     let tried = eventually("the attempt stands there", async || {
         let webhook = webhook_of(&user, &id, "pending").await;
         webhook["attempts"][0].is_object().then_some(webhook)
