@@ -45,9 +45,7 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
 
     let latch = Latch::default();
     if is_function {
-        #[cfg(feature = "lambda")]
-        check_platform(vars)?;
-        return run_as_function(&config, latch, signals, exporter).await;
+        return run_as_function(vars, &config, latch, signals, exporter).await;
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
@@ -170,6 +168,7 @@ async fn close(running: Running, exports: Tasks, forced: &CancellationToken) {
 #[cfg(not(feature = "lambda"))]
 #[expect(clippy::unused_async, reason = "as the one that serves")]
 async fn run_as_function(
+    _: &impl EnvVars,
     _: &Config,
     _: Latch,
     _: impl Stream<Item = Signal>,
@@ -185,11 +184,13 @@ async fn run_as_function(
 /// event leaves behind is written before its answer is given.
 #[cfg(feature = "lambda")]
 async fn run_as_function(
+    vars: &impl EnvVars,
     config: &Config,
     latch: Latch,
     mut signals: impl Stream<Item = Signal> + Unpin,
     exporter: Option<Exporter>,
 ) -> anyhow::Result<Exit> {
+    check_platform(vars)?;
     let shutdown = Shutdown::default();
     let identity = Identity {
         worker: worker_name("lambda"),
