@@ -53,7 +53,7 @@ impl Readiness {
         self.stores.warnings()
     }
 
-    /// What keeps requests away whatever the probes say, as failed checks.
+    /// Reasons to keep requests away whatever the probes say, as failed checks.
     pub(crate) fn refusals(&self, preparing: &Preparing) -> Vec<Check> {
         let failed = |name, why| Check { name, outcome: Err(ProbeError(why)) };
         let mut checks = Vec::new();

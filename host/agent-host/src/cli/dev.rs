@@ -164,7 +164,7 @@ fn token(vars: &DevVars<impl EnvVars>) -> anyhow::Result<String> {
     Ok(Tokens::new(secret.as_bytes()).issue(&claims, TOKEN_LIFETIME, SystemTime::now())?)
 }
 
-/// What is said to the person at the terminal.
+/// The addresses, a token and requests to try, for the person at the terminal.
 fn introduction(address: SocketAddr, token: &str, demo: bool, tools: &Path) -> String {
     let model = match demo {
         true => "The demo model answers: rules, not a language model. Set LLM_API_KEY for a real one.\n",

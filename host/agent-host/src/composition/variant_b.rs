@@ -72,7 +72,7 @@ pub(crate) fn build(
     let processing = JobProcessing {
         queue: shared.queue.clone(),
         writer: shared.queue_writer,
-        // What is handed back is written in the rest of the time, before the process is forced to end.
+        // Jobs that are handed back are written in the rest of the time, before the process is forced to end.
         worker: Worker::new(&jobs, context).with_step_grace(config.http.timeouts.force * 2 / 3),
         workers: config.agent.job_workers,
         jobs: jobs.clone(),

@@ -233,8 +233,8 @@ pub(crate) fn respond(events: Body) -> Response {
 struct Streaming<W> {
     /// Absent while it is waited for.
     following: Option<Following>,
-    /// What comes next, with the reader that it comes from. It goes on over heartbeats: a store that takes
-    /// longer than one would otherwise be asked anew at each, and never answer.
+    /// The read of what comes next, with its reader, which goes on over heartbeats: a store that takes longer
+    /// than one would otherwise be asked anew at each, and never answer.
     waiting: Option<BoxFuture<'static, (Option<Followed>, Following)>>,
     first: Option<Followed>,
     writer: W,
