@@ -1,8 +1,8 @@
 //! From the policy in force to what one call may do.
 //!
-//! In reading order: `policy_store` reads the file (`policy_place` says where it may lie), `secret_values` the
-//! secrets that it names, `granted` is what one component may do in one call, and `component_grants` makes
-//! that of both. `standing` says the same to whoever installs, `learning` notes what a component wants.
+//! In reading order: `policy_store` reads the file (`policy_place` says where it may lie), `secret_values`
+//! the secrets that it names, `granted` is what one component may do in one call, and `component_grants`
+//! makes that of both. `standing` says the same to whoever installs, `learning` notes what a component wants.
 //!
 //! What does not belong here: what the file means (`tool-policy`), sending requests (`tool-egress`), and what
 //! a guest sees of either (`tool-host/src/capability`).
