@@ -88,7 +88,7 @@ fn integer(kind: Integer, json: &Value) -> Result<Val, Mismatch> {
     let is_wide = matches!(kind, Integer::U64 | Integer::S64);
     let number = match json {
         Value::Number(number) => whole(number)?,
-        Value::String(digits) if is_wide => decimal(digits)?,
+        Value::String(digits) if is_wide => decimal(kind, digits)?,
         other => {
             let wanted = if is_wide { "an integer, or one as a decimal string" } else { "an integer" };
             return Err(Mismatch::expected(wanted, other));
@@ -124,10 +124,14 @@ fn whole(number: &Number) -> Result<i128, Mismatch> {
     }
 }
 
-fn decimal(digits: &str) -> Result<i128, Mismatch> {
-    let unsigned = digits.strip_prefix('-').unwrap_or(digits);
-    // Twenty digits are all that 64 bits need.
-    let is_decimal = (1..=20).contains(&unsigned.len()) && unsigned.bytes().all(|byte| byte.is_ascii_digit());
+/// An integer of 64 bits as a string, exactly as the pattern of its schema has it.
+fn decimal(kind: Integer, digits: &str) -> Result<i128, Mismatch> {
+    let (unsigned, most) = match kind {
+        Integer::S64 => (digits.strip_prefix('-').unwrap_or(digits), 19),
+        _ => (digits, 20),
+    };
+    let is_decimal =
+        (1..=most).contains(&unsigned.len()) && unsigned.bytes().all(|byte| byte.is_ascii_digit());
     let number = is_decimal.then(|| digits.parse().ok()).flatten();
     number.ok_or_else(|| Mismatch::new("is not an integer in decimal digits"))
 }

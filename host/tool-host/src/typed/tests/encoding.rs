@@ -54,6 +54,13 @@ fn integers_of_64_bits_lose_nothing() {
     for text in ["", "-", "+5", " 5", "0x10", "1e3", "5.0", "٣", &"1".repeat(21)] {
         assert_eq!(wrong(&s64, &json!(text)), "is not an integer in decimal digits", "{text:?}");
     }
+    for (wide, text) in [(&u64, "-0"), (&u64, "-1"), (&s64, "00000000000000000001")] {
+        assert_eq!(
+            wrong(wide, &json!(text)),
+            "is not an integer in decimal digits",
+            "its schema refuses {text}"
+        );
+    }
 }
 
 #[test]
