@@ -1,6 +1,7 @@
 //! `POST /v1/responses`: what the agent said and called as the items of a response, at once or as they come
 //! to be.
 
+use agent_core::words::{JobData, Turn};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -79,7 +80,8 @@ pub(super) async fn respond(
     let mut turns = current_response::turns_before(&place, &edge.variant, &asking.caller).await?;
     // Carried out again under its key, the request is the same turn.
     let turn_id = asking.turn_id();
-    if let Some(own) = turns.iter().position(|turn| Some(&turn.id) == turn_id.as_ref()) {
+    let is_own = |turn: &Turn| turn_id.as_deref().is_some_and(|id| is_named(turn, id, is_background));
+    if let Some(own) = turns.iter().position(is_own) {
         turns.truncate(own);
     }
     let request = responses_request::read(fields, &place, &turns)?;
@@ -117,4 +119,10 @@ pub(super) async fn respond(
         shown = frame.of(&answer.result);
     }
     Ok(answer::json(StatusCode::OK, &shown))
+}
+
+/// Whether the turn has the name that a key gives it. The turn of a job has the name of its run.
+fn is_named(turn: &Turn, id: &str, is_of_job: bool) -> bool {
+    let name = if is_of_job { JobData::id_of_known_run(&turn.id) } else { Some(turn.id.as_str()) };
+    name == Some(id)
 }
