@@ -12,7 +12,7 @@
 //!   said in one as items, `item_pages`: pages of them, `added_items`: those that a client adds.
 //! - `compact`: a conversation in fewer words, which `compaction` stands for.
 //! - `paused`: a run that waits, as a response with `approvals`; `go_on`: what follows from their answers.
-//!   `waiting`: the sentence where there are none.
+//!   `continued`: the conversation that is named beside one. `waiting`: the sentence where there are none.
 //! - `background`: a response whose work is a job; `background_cancel` cancels one.
 //!   `current_response`: a kept response as it stands.
 //! - `completion`: a chat completion. `stream`: a run as a stream, written by `chat_chunks` or by `response`,
@@ -37,6 +37,7 @@ mod compact;
 mod compaction;
 mod completion;
 mod content;
+mod continued;
 mod conversation;
 mod conversation_items;
 mod conversations;
