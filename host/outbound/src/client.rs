@@ -160,7 +160,7 @@ impl Client {
 }
 
 impl Body {
-    /// Where it comes from.
+    /// The address that the response came from.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -59,7 +59,7 @@ fn one_private_address_among_public_ones_makes_no_registry_private() {
     }
 }
 
-/// Its name led to the internet when it was asked, and leads into a private network now.
+/// The registry's name led to the internet when it was asked, and leads into a private network now.
 #[tokio::test]
 async fn a_registry_that_has_answered_from_the_internet_stays_there() {
     let (client, elsewhere) = (client(false), Url::parse("https://10.0.0.2/").unwrap());

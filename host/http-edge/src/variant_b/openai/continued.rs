@@ -28,7 +28,7 @@ pub(super) struct Continued {
 /// A run that becomes a turn of a conversation.
 pub(super) struct ContinuedTurn {
     pub(super) edge: Shared,
-    /// Who has answered.
+    /// Who has answered the approval request.
     pub(super) by: Principal,
     /// The job that goes on with the run.
     pub(super) job: Job,
