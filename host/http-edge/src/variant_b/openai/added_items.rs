@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::error::Problem;
 use super::conversation::Conversation;
-use super::kept::now_ms;
+use super::head::now_ms;
 use super::responses_request::read_item;
 
 /// Most items of one request, as OpenAI has it.

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::super::events::permit;
 use super::super::state::Shared;
-use super::kept::now_ms;
+use super::head::now_ms;
 
 /// How often a conversation is claimed that another run holds, and how long it is waited in between.
 const TRIES: u32 = 10;

@@ -1,8 +1,6 @@
 //! Keeping a response: whole, with everything that was said until then, so that it can be gone on from
 //! whatever becomes of those before it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use agent_core::words::{AgentResult, Message, Turn};
 use run_service::conversations::{Conversations, appended, is_kept, said};
 use run_service::layers::RateCheck;
@@ -11,6 +9,7 @@ use serde_json::Value;
 use super::super::asking::Asking;
 use super::super::state::Shared;
 use super::continued::Continued;
+use super::head::now_ms;
 use super::last_response::{LastResponse, OfConnection};
 use super::place::Place;
 
@@ -107,10 +106,4 @@ impl Keep {
         }
         kept.is_ok()
     }
-}
-
-/// The time, in milliseconds since 1970.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
