@@ -207,6 +207,16 @@ async function watchesARun() {
   const row = () => page.getByRole("row").filter({ hasText: "running" });
   await eventually(() => go("Runs"), row());
   check((await row().first().textContent()).includes("\\u{202e}"), "the user is shown as it is written");
+  // Two looks at the list, and whether runs ended in between that neither of them has.
+  const gaps = await page.evaluate(async () => {
+    const { leavesGap } = await import(new URL("console/runs.js", document.baseURI));
+    const at = (runId, finishedAt, outcome = "ended") => ({ runId, finishedAt, outcome });
+    const [parked, streamed] = [at("p", undefined, "running"), at("s", "3", "running")];
+    const before = [parked, streamed, at("b", "2"), at("a", "1")];
+    const looks = [[at("c", "4"), at("b", "2")], [parked, at("c", "4"), at("s", "5")], [at("s", "7"), at("b", "6")]];
+    return [...looks.map((now) => leavesGap(before, now)), leavesGap([parked], [parked, at("c", "4")])];
+  });
+  check(gaps.join() === "false,true,true,false", `looks at the list: ${gaps}`);
   await inspect("runs");
   await row().first().getByRole("link").first().click();
   // The words of a reply are told to those who are there; the page came when they had been said.

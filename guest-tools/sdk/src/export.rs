@@ -19,6 +19,8 @@ use crate::Failure;
 /// * `pure`: the answer depends on the arguments and on nothing else, so it may be kept and given again. It
 ///   counts only for a component that imports nothing but the log: neither a clock nor a search can be pure.
 /// * `destructive`: a call may lose something, so it is never repeated.
+/// * `never_asks`: a call asks nobody, although the component can, so it may be repeated and nothing of it is
+///   recorded.
 /// * `timeout_ms: N`: a call is done after N milliseconds or may be interrupted. It can shorten the host's
 ///   limit, never lengthen it.
 ///
@@ -167,11 +169,14 @@ macro_rules! hint {
     (destructive) => {
         ("destructive", "true")
     };
+    (never_asks) => {
+        ("asks", "false")
+    };
     ($other:ident) => {
         compile_error!(concat!(
             "unknown hint `",
             stringify!($other),
-            "`: it is one of read_only, idempotent, pure, destructive"
+            "`: it is one of read_only, idempotent, pure, destructive, never_asks"
         ))
     };
 }

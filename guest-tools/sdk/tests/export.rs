@@ -60,7 +60,7 @@ agent_tool_sdk::export! {
     keep(Anything) -> usize, hints: [pure];
 
     /// Forgets everything.
-    forget(NoArguments) -> (), hints: [destructive];
+    forget(NoArguments) -> (), hints: [destructive, never_asks];
 }
 
 fn call(name: &str, arguments: &str) -> Result<String, Failure> {
@@ -70,16 +70,14 @@ fn call(name: &str, arguments: &str) -> Result<String, Failure> {
 #[test]
 fn tools_are_described_by_their_types_and_comments() {
     let [add, keep, forget] = Tools::describe().try_into().unwrap();
-    assert_eq!(keep.hints, [("pure".to_owned(), "true".to_owned())]);
+    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    assert_eq!(keep.hints, [("pure", "true")].map(owned));
+    assert_eq!(forget.hints, [("destructive", "true"), ("asks", "false")].map(owned));
     assert_eq!(
         (add.name.as_str(), add.description.as_str()),
         ("add", "Adds up whole numbers.\n\nNot fractions.")
     );
-    assert_eq!(
-        add.hints,
-        [("read-only", "true"), ("idempotent", "true"), ("timeout-ms", "250")]
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    );
+    assert_eq!(add.hints, [("read-only", "true"), ("idempotent", "true"), ("timeout-ms", "250")].map(owned));
     assert_eq!(
         add.input_schema,
         concat!(

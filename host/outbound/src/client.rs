@@ -1,6 +1,6 @@
 //! Requests of the service itself, whose bodies are in memory.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +54,7 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Body {
     incoming: Incoming,
+    address: SocketAddr,
     /// Who keeps the connection when the body has ended.
     connection: Option<ReusableConnection>,
 }
@@ -148,9 +149,9 @@ impl Client {
             error: Error::broken("client error (SendRequest): ", unsent.error()),
             unsent: unsent.take_message().map(Box::new),
         })?;
-        let (head, incoming) = response.into_parts();
+        let (address, (head, incoming)) = (connection.address, response.into_parts());
         let connection = Some(ReusableConnection { client: self.clone(), to: to.clone(), connection });
-        let mut body = Body { incoming, connection };
+        let mut body = Body { incoming, address, connection };
         if body.incoming.is_end_stream() {
             body.end().await;
         }
@@ -159,6 +160,11 @@ impl Client {
 }
 
 impl Body {
+    /// The address that the response came from.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// What the server said that its length is.
     pub fn content_length(&self) -> Option<u64> {
         self.incoming.size_hint().exact()

@@ -54,6 +54,8 @@ pub(crate) struct Session<'a> {
     base: Url,
     /// What logs us in there, once it has asked.
     authorization: Option<HeaderValue>,
+    /// Whether it has answered from the internet, wherever its name leads by now.
+    is_on_internet: bool,
 }
 
 /// A request.
@@ -92,7 +94,7 @@ impl<'a> Session<'a> {
             registry: reference.registry().to_owned(),
             cause: error.to_string(),
         })?;
-        Ok(Self { client, reference, access, base, authorization: None })
+        Ok(Self { client, reference, access, base, authorization: None, is_on_internet: false })
     }
 
     /// A request for something of the repository, such as `manifests/1.0`.
@@ -119,6 +121,9 @@ impl<'a> Session<'a> {
         loop {
             let is_own = self.is_own(&url);
             let response = self.send_once(&url, outgoing).await?;
+            if is_own {
+                self.has_answered_from(response.body().address().ip());
+            }
             let status = response.status();
             if status == StatusCode::UNAUTHORIZED && is_own {
                 if std::mem::replace(&mut asked, true) {
@@ -173,6 +178,11 @@ impl<'a> Session<'a> {
     /// Whether an address is the registry's own.
     fn is_own(&self, url: &Url) -> bool {
         url.origin() == self.base.origin()
+    }
+
+    /// The registry's answer came from that address.
+    fn has_answered_from(&mut self, address: IpAddr) {
+        self.is_on_internet |= Reach::Public.allows(address);
     }
 
     /// Whether the registry is spoken to in plain HTTP on this machine.
@@ -233,6 +243,10 @@ impl<'a> Session<'a> {
         let is_plain = url.scheme() == "http" && self.is_plain_loopback() && is_loopback(url);
         if !(url.scheme() == "https" || is_plain) {
             return Err(self.redirect(url, RedirectProblem::NotHttps));
+        }
+        // Whoever owns the name can have it lead into a private network behind the first answer.
+        if self.is_on_internet {
+            return Ok(Reach::Public);
         }
         let own = self.client.http.addresses(&self.base, Reach::Any).await.unwrap_or_default();
         Ok(reach_of_redirects(&own))

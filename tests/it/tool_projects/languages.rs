@@ -52,6 +52,7 @@ const PYTHON_ASKS_TEST: &str = "import unittest
 
 import tools
 from agent_tool import Failure, ask, http
+from agent_tool.tools import Tools, tool
 
 
 class Seats(unittest.TestCase):
@@ -64,6 +65,12 @@ class Seats(unittest.TestCase):
         with self.assertRaises(Failure) as raised:
             tools.seat(\"HA 2\")
         self.assertEqual(raised.exception.code, \"rejected\")
+
+    def test_a_tool_may_say_that_it_never_asks(self):
+        def look(flight: str) -> str:
+            \"\"\"Looks up when a flight leaves.\"\"\"
+        tool(\"read-only\", \"never-asks\")(look)
+        self.assertEqual(Tools.pop(\"look\").hints, [(\"read-only\", \"true\"), (\"asks\", \"false\")])
 
     def test_a_server_may_say_anything_of_when_to_ask_again(self):
         for after, meta in [(\"2\", [(\"retry-after-ms\", \"2000\")]), (\"²\", []), (\"9\" * 5000, [])]:
@@ -90,7 +97,14 @@ defineTool({
 
 const JAVASCRIPT_ASKS_TEST: &str = "import assert from 'node:assert/strict';
 import test from 'node:test';
+import { defineTool, tool } from './agent-tool/index.js';
 import { seat } from './tools.js';
+
+test('a tool may say that it never asks', () => {
+  defineTool({ name: 'look', description: 'Looks.', hints: ['read-only', 'never-asks'], run: () => null });
+  const { hints } = tool.describe().find(({ name }) => name === 'look');
+  assert.deepEqual(hints, [['read-only', 'true'], ['asks', 'false']]);
+});
 
 test('somebody chooses', () => {
   host.answers.push(7, false);

@@ -42,7 +42,9 @@ struct Obedient;
 impl Invoke for Obedient {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         match ask.input.as_str() {
-            "fail" => Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None }),
+            "fail" => {
+                Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None, in_tools: false })
+            }
             "panic" => panic!("as it was told"),
             _ => std::future::pending().await,
         }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
-/// The probe's error about a file that is gone. It holds no path, because health reports show it.
+/// The error about a file that is gone. It holds no path, because health reports show it.
 pub(super) const REPLACED: &str =
     "the database file was removed or replaced while it was open: put the right one back and restart";
 

@@ -22,13 +22,21 @@ export const rowOf = (run) => [
 
 export const HEADS = ["Run", "Outcome", "Began", "Took", "Tokens", "Model calls", "User", "Job"];
 
+// Whether runs have ended between two looks that neither of them shows: what had ended keeps its place in the list.
+const hasEnded = (run) => run.outcome !== "running" && run.finishedAt;
+const isSame = (one, other) => one.runId === other.runId && one.finishedAt === other.finishedAt;
+export const leavesGap = (before, now) =>
+  before.some(hasEnded) && !now.some((run) => hasEnded(run) && before.some((other) => isSame(run, other)));
+
 export function open(view) {
   const user = h("input", { type: "search", maxlength: "256", autocomplete: "off" });
   user.value = view.query.get("user") ?? "";
+  const newer = h("p", {});
   const list = h("div", {});
   const more = h("p", {});
   const older = [];
   let cursor = null;
+  let isBehind = false;
 
   const page = async (after) => {
     const query = new URLSearchParams({ limit: "25" });
@@ -49,9 +57,13 @@ export function open(view) {
       view.say(`${data.length} older runs are shown.`);
     }), { "data-key": "older" });
     view.show(more, cursor ? next : null);
+    view.show(newer, isBehind ? button("Newer runs", () => view.attempt(anew, anew), { "data-key": "newer" }) : null);
   };
   const load = async () => {
     const { data, nextCursor } = await page(null);
+    // Above the older ones what came between would be missing. They stay as they are until somebody wants the newer ones.
+    isBehind = older.length > 0 && leavesGap(newest, data);
+    if (isBehind) return show();
     const before = newest.map((run) => run.runId + run.outcome).join();
     // What has left the first page stays in its place above the older ones.
     if (older.length > 0) older.unshift(...newest.filter((run) => !data.some((other) => other.runId === run.runId)));
@@ -61,11 +73,14 @@ export function open(view) {
     if (before !== newest.map((run) => run.runId + run.outcome).join()) view.say(`${newest.length} runs are shown.`);
   };
 
+  const anew = () => {
+    older.length = 0;
+    return load();
+  };
   const form = h("form", { class: "filter", role: "search", onsubmit: (event) => {
     event.preventDefault();
-    older.length = 0;
-    view.attempt(load, load);
+    view.attempt(anew, anew);
   } }, field("User", user, "Everybody's without it"), h("p", {}, h("button", { type: "submit" }, "Show")));
-  view.body.append(form, list, more);
+  view.body.append(form, newer, list, more);
   view.live(load);
 }

@@ -26,7 +26,7 @@ use run_service::streams::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use utoipa::ToSchema;
 
 pub(crate) use accept::accepts_events;
@@ -180,19 +180,14 @@ impl<W: WriteStream> EventStream<W> {
 
     fn respond_until(self, until: Option<Instant>) -> Response {
         let Self { run: Begun { following, first }, writer, location, permit } = self;
-        let state = Streaming {
-            following: Some(following),
-            waiting: None,
-            first,
-            writer,
-            is_begun: false,
-            until,
-            is_cut: false,
-            _permit: permit,
-        };
-        let chunks = unfold(state, async |mut state| {
-            let chunk = state.next_chunk().await?;
-            Some((Ok::<_, Infallible>(chunk), state))
+        let streaming =
+            Streaming { following, first, writer, is_begun: false, until, is_cut: false, _permit: permit };
+        let chunks = unfold(streaming.next(), async |mut next| {
+            let (chunk, next) = match timeout(HEARTBEAT, &mut next).await {
+                Ok((chunk, streaming)) => (chunk?, streaming.next()),
+                Err(_elapsed) => (Bytes::from_static(b": heartbeat\n\n"), next),
+            };
+            Some((Ok::<_, Infallible>(chunk), next))
         });
         let mut response = respond(Body::from_stream(chunks));
         // Ids are plain; one that no header could carry is in the first event all the same.
@@ -230,12 +225,12 @@ pub(crate) fn respond(events: Body) -> Response {
     response
 }
 
+/// What is sent next, with what comes behind it. It goes on over heartbeats: a store that takes longer than
+/// one would otherwise be asked anew at each, and never answer.
+type NextChunk<W> = BoxFuture<'static, (Option<Bytes>, Streaming<W>)>;
+
 struct Streaming<W> {
-    /// Absent while it is waited for.
-    following: Option<Following>,
-    /// The read of what comes next, with its reader, which goes on over heartbeats: a store that takes longer
-    /// than one would otherwise be asked anew at each, and never answer.
-    waiting: Option<BoxFuture<'static, (Option<Followed>, Following)>>,
+    following: Following,
     first: Option<Followed>,
     writer: W,
     is_begun: bool,
@@ -247,6 +242,10 @@ struct Streaming<W> {
 }
 
 impl<W: WriteStream> Streaming<W> {
+    fn next(mut self) -> NextChunk<W> {
+        Box::pin(async move { (self.next_chunk().await, self) })
+    }
+
     async fn next_chunk(&mut self) -> Option<Bytes> {
         if self.is_cut {
             return None;
@@ -259,10 +258,9 @@ impl<W: WriteStream> Streaming<W> {
         // Many events are none of the protocol's.
         loop {
             while let Some(followed) = next {
-                let following = self.following.as_mut()?;
-                self.writer.write(following.run_id(), &followed).await;
+                self.writer.write(self.following.run_id(), &followed).await;
                 let is_small = self.writer.text().len() < MOST_BYTES;
-                next = if is_small { following.next_ready() } else { None };
+                next = if is_small { self.following.next_ready() } else { None };
                 if is_small && next.is_none() {
                     self.writer.settle();
                 }
@@ -274,28 +272,20 @@ impl<W: WriteStream> Streaming<W> {
         }
     }
 
-    /// What comes next, or nothing but a comment; nothing at all at the end.
+    /// What comes next, or nothing where the stream is cut; nothing at all at the end.
     async fn wait(&mut self) -> Option<Option<Followed>> {
-        if self.until.is_some_and(|until| until <= Instant::now()) {
-            self.is_cut = true;
-            comment(self.writer.text(), "answers are passed on whole here: resume from the last event");
-            self.writer.cut();
-            return Some(None);
+        let next = match self.until {
+            None => Ok(self.following.next().await),
+            Some(until) if until <= Instant::now() => Err(()),
+            Some(until) => timeout_at(until, self.following.next()).await.map_err(|_elapsed| ()),
+        };
+        if let Ok(next) = next {
+            return Some(Some(next?));
         }
-        if let Some(mut following) = self.following.take() {
-            self.waiting = Some(Box::pin(async move { (following.next().await, following) }));
-        }
-        let waited = timeout(HEARTBEAT, self.waiting.as_mut()?).await;
-        match waited {
-            Ok((next, following)) => {
-                (self.waiting, self.following) = (None, Some(following));
-                Some(Some(next?))
-            }
-            Err(_elapsed) => {
-                comment(self.writer.text(), "heartbeat");
-                Some(None)
-            }
-        }
+        self.is_cut = true;
+        comment(self.writer.text(), "answers are passed on whole here: resume from the last event");
+        self.writer.cut();
+        Some(None)
     }
 }
 
@@ -363,5 +353,41 @@ impl WriteStream for OwnEvents {
 
     fn text(&mut self) -> &mut String {
         self.frames.text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Takes two heartbeats to keep the end.
+    #[derive(Default)]
+    struct Slow(String);
+
+    impl WriteStream for Slow {
+        fn begin(&mut self) {}
+
+        async fn write(&mut self, _run_id: &str, followed: &Followed) {
+            if let Followed::Ended { .. } = followed {
+                sleep(HEARTBEAT * 2 + Duration::from_secs(1)).await;
+                self.0.push_str("data: the end\n\n");
+            }
+        }
+
+        fn text(&mut self) -> &mut String {
+            &mut self.0
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeats_are_sent_while_the_end_is_kept() {
+        let streams = streams_of(ScriptedInvoke::answering("hi"), run_stores(&Arc::default()));
+        let run = streams.start(Ask::new("1".into(), "hi".into()), resuming_reader(&HeaderMap::new())).into();
+        let stream = EventStream { run, writer: Slow::default(), location: String::new(), permit: None };
+        let sent = axum::body::to_bytes(stream.into_response().into_body(), usize::MAX).await.unwrap();
+        assert_eq!(sent, ": heartbeat\n\n: heartbeat\n\ndata: the end\n\n");
     }
 }

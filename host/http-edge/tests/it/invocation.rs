@@ -132,7 +132,7 @@ async fn an_agent_that_takes_too_long_is_a_500_as_well() {
     #[boxed_async]
     impl Invoke for TimesOut {
         async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
-            Err(InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None })
+            Err(InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None, in_tools: false })
         }
     }
     let answer = Service::with_invoke(TimesOut).invoke(r#"{"input":"hi"}"#).await;

@@ -34,6 +34,8 @@ pub(crate) struct Negotiation<'a> {
     learnt: Option<ProviderProfile>,
     /// The token limit before one that holds for this call only.
     lasting_most_tokens: Option<Option<u32>>,
+    /// The provider refused to stream, and nothing says that it refuses the request alike without that.
+    is_stream_refused: bool,
     /// The provider refused the schema of this call's output, and may take others.
     is_schema_refused: bool,
     /// Tools that the provider is known to refuse.
@@ -52,6 +54,7 @@ impl<'a> Negotiation<'a> {
             profile: cache.profile(),
             learnt: None,
             lasting_most_tokens: None,
+            is_stream_refused: false,
             is_schema_refused: false,
             known_refused: cache.refused(request.tools),
             search: None,
@@ -91,15 +94,16 @@ impl<'a> Negotiation<'a> {
 
     /// The provider refused while the reply was to be streamed. Whether it may be about that.
     pub(crate) fn refused_stream(&mut self, refusal: &ProviderError) -> bool {
-        if correction::refuses_streams(refusal) {
-            self.profile.stream = false;
-            self.learnt = Some(self.profile);
-        }
-        !self.profile.stream || refusal.message.contains("stream")
+        self.is_stream_refused = correction::refuses_streams(refusal);
+        self.is_stream_refused || refusal.message.contains("stream")
     }
 
     /// The provider refused. Whether there is another form to send.
     pub(crate) fn refused(&mut self, refusal: &ProviderError) -> bool {
+        // No stream was asked for any more, so the refusal before was not about that either.
+        if correction::refuses_streams(refusal) {
+            self.is_stream_refused = false;
+        }
         let forbids_calls = self.request.tool_choice == ToolChoice::None && self.shows_tools();
         let rules = self.request.rules;
         let may_call = self.shows_tools() && self.request.tool_choice != ToolChoice::None;
@@ -133,10 +137,11 @@ impl<'a> Negotiation<'a> {
 
     /// The profile for later calls, if this one has found a better one.
     pub(crate) fn learnt_profile(&self) -> Option<ProviderProfile> {
-        let learnt = self.learnt?;
+        let learnt = self.learnt.or(self.is_stream_refused.then_some(self.profile))?;
         let most_tokens = self.lasting_most_tokens.unwrap_or(learnt.most_tokens);
         let output_format = learnt.output_format || self.is_schema_refused;
-        Some(ProviderProfile { most_tokens, output_format, ..learnt })
+        let stream = learnt.stream && !self.is_stream_refused;
+        Some(ProviderProfile { most_tokens, output_format, stream, ..learnt })
     }
 
     /// The tools that later requests should be sent without, if this call has found any.

@@ -192,6 +192,23 @@ async fn a_server_that_refuses_to_stream_is_not_asked_to_for_a_while() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_is_the_same_without_a_stream_is_not_about_that() {
+    let refused = Answer::error(400, "'temperature' is not supported, with 'stream' or without it");
+    let reply = Answer::reply(openai(), "hi");
+    let answers = [refused.clone(), refused, reply.clone(), reply];
+    let provider = ScriptedProvider::start(openai(), answers).await;
+    let (model, told) = (model(openai(), &provider), RecordedDeltas::default());
+    for _ in 0..2 {
+        let request = ModelRequest { deltas: Some(&told), ..request() };
+        assert_eq!(model.complete(request).await.unwrap().content, "hi");
+    }
+    let sent = provider.requests();
+    let streamed: Vec<_> = sent.iter().map(|sent| sent.body["stream"] == true).collect();
+    assert_eq!(streamed, [true, false, false, true]);
+    assert!(sent[3].body.get("temperature").is_none(), "{}", sent[3].body);
+}
+
+#[tokio::test]
 async fn lies_about_usage_and_lines_without_end_do_no_harm() {
     let (words, _) = events(openai(), &["hi"]);
     let lie = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],

@@ -24,6 +24,7 @@ use std::time::SystemTime;
 
 use agent_core::ports::{ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn};
 use agent_core::words::{Conversation, ConversationKey, ConversationSummary, MOST_RESPONSES, Turn};
+use futures::future::BoxFuture;
 
 pub use held::Held;
 pub use refusal::ConversationRefusal;
@@ -61,6 +62,11 @@ pub struct Conversations {
 impl Conversations {
     pub fn new(store: Arc<dyn ConversationStore>, spawn: Arc<dyn Spawn>) -> Self {
         Self { store, spawn }
+    }
+
+    /// Runs `work` beside its caller, as claims are given back. `name` is for the log.
+    pub fn spawn(&self, name: &'static str, work: BoxFuture<'static, ()>) {
+        self.spawn.spawn(name, work);
     }
 
     /// Claims a conversation of that user for `owner`, which no other attempt is. It is begun if there is

@@ -1,6 +1,6 @@
 //! How a turn changes a conversation, and what of it is put in front of a run. No I/O.
 
-use agent_core::words::{MOST_CONVERSATION_BYTES, MOST_TURNS, Message, StopReason, Turn, cut};
+use agent_core::words::{MOST_CONVERSATION_BYTES, MOST_IMAGES, MOST_TURNS, Message, StopReason, Turn, cut};
 
 /// What a model is told of a call whose answer nobody gave: providers refuse a call without one.
 const UNANSWERED: &str = "{\"error\":\"the caller gave no answer to this call\"}";
@@ -146,12 +146,24 @@ fn beginning(text: &str, most: usize) -> String {
 }
 
 /// What a run is begun with whose caller says `own`: what was said in the turns, what the caller says, and
-/// the caller's instructions, which are those of this run alone.
+/// the caller's instructions, which are those of this run alone. Of too many images the newest stay.
 pub fn in_front(turns: &[Turn], own: &[Message]) -> Vec<Message> {
     let is_instruction = |message: &&Message| matches!(message, Message::System { .. });
     let mut history = history_of(turns, own);
+    bound_images(&mut history);
     history.extend(own.iter().filter(is_instruction).cloned());
     history
+}
+
+/// Puts names in the place of the oldest images beyond the most of one request: providers refuse more.
+fn bound_images(history: &mut [Message]) {
+    let mut room = Some(MOST_IMAGES);
+    for message in history.iter_mut().rev() {
+        room = room.and_then(|room| room.checked_sub(message.images()));
+        if let (None, Message::User { content }) = (room, message) {
+            *content = content.without_images();
+        }
+    }
 }
 
 /// What was said in these turns, as a history in front of a run. Calls that nobody answered are answered,
@@ -258,6 +270,20 @@ mod tests {
         turns = appended(turns, turn("e", vec![image(2 * third), reply("a")]));
         assert_eq!(turns[4].messages, [user("which?\n[image image/png, 128 KiB]"), reply("a")]);
         assert_eq!(images(&turns), [false, false, true, true, false]);
+    }
+
+    #[test]
+    fn the_oldest_images_beyond_those_of_one_request_are_read_as_names() {
+        let image = || ContentPart::Image(Image::new("https://example.com/a.png", None).unwrap());
+        let shown = |images: usize| {
+            let parts = (0..images).map(|_| image()).collect();
+            Message::User { content: UserContent::of_parts(parts) }
+        };
+        let kept = [turn("a", vec![shown(1), reply("a")]), turn("b", vec![shown(MOST_IMAGES - 2)])];
+        let images = |own| in_front(&kept, &[own]).iter().map(Message::images).collect::<Vec<_>>();
+        assert_eq!(images(shown(1)), [1, 0, MOST_IMAGES - 2, 1]);
+        assert_eq!(images(shown(2)), [0, 0, MOST_IMAGES - 2, 2]);
+        assert_eq!(images(shown(3)), [0, 0, 0, 3]);
     }
 
     #[test]

@@ -146,7 +146,9 @@ fn failed(error: &InvokeError) -> Disposition {
         | InvokeError::CircuitOpen { .. }
         | InvokeError::Stopping
         | InvokeError::ToolsNotPrepared { .. } => Disposition { pause: true, ..handed_back() },
-        InvokeError::TimedOut { .. } => provider_failed(Fault::Unwell(None)),
+        // However slow its tools are, the provider has answered.
+        InvokeError::TimedOut { in_tools: true, .. } => end_failed(UNAVAILABLE.to_owned(), true),
+        InvokeError::TimedOut { in_tools: false, .. } => provider_failed(Fault::Unwell(None)),
         // The tools were there when the job was submitted.
         InvokeError::UnknownTools { .. } => end_failed(TOOLS_GONE.to_owned(), false),
         // Jobs were counted when they were submitted, and need no other one to go on.
@@ -316,7 +318,8 @@ mod tests {
             (model(malformed), INTERNAL, false),
             (model(functions), "The model's provider refuses the functions: look", false),
             (InvokeError::UnknownTools { indexes: vec![0] }, TOOLS_GONE, false),
-            (InvokeError::TimedOut { limit: moment, retry_after: None }, UNAVAILABLE, true),
+            (InvokeError::TimedOut { limit: moment, retry_after: None, in_tools: false }, UNAVAILABLE, true),
+            (InvokeError::TimedOut { limit: moment, retry_after: None, in_tools: true }, UNAVAILABLE, true),
             (RunError::Panicked.into(), INTERNAL, true),
             (RunError::Journal(JournalError::Damaged { detail: "sk-secret".into() }).into(), INTERNAL, false),
             (InvokeError::Conversation(ConversationError::Unreadable.into()), INTERNAL, true),
@@ -328,6 +331,16 @@ mod tests {
             };
             assert_eq!((error.as_str(), *retry), (text, retried));
             assert_eq!(disposition.is_excused, retried, "{error}");
+        }
+    }
+
+    #[test]
+    fn tools_that_take_too_long_say_nothing_about_the_provider() {
+        for (in_tools, provider) in
+            [(true, Provider::Unknown), (false, Provider::Failed(Fault::Unwell(None)))]
+        {
+            let late = InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None, in_tools };
+            assert_eq!(End::Ran(Err(late)).disposition().provider, provider);
         }
     }
 

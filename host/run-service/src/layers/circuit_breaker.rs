@@ -129,7 +129,7 @@ mod tests {
     async fn what_says_nothing_about_the_agent_does_not_open_the_circuit() {
         for (error, opens) in [
             (unreachable(), true),
-            (InvokeError::TimedOut { limit: RESET_TIMEOUT, retry_after: None }, true),
+            (InvokeError::TimedOut { limit: RESET_TIMEOUT, retry_after: None, in_tools: false }, true),
             (refused(), false),
             (InvokeError::Busy { waited: Duration::ZERO }, false),
             (InvokeError::Run(RunError::Stopped), false),

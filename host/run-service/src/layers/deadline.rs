@@ -29,7 +29,11 @@ impl<I> Deadline<I> {
 impl<I: Invoke> Invoke for Deadline<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
         let until = Instant::now() + self.limit;
-        let late = || Err(InvokeError::TimedOut { limit: self.limit, retry_after: None });
+        let calls_tools = ask.control.calls_tools.clone();
+        let late = || {
+            let in_tools = calls_tools.is_set();
+            Err(InvokeError::TimedOut { limit: self.limit, retry_after: None, in_tools })
+        };
         // The run knows its deadline as well: a retry that could not end before it is not begun. It is told a
         // little more, or a model call that gives up at that very moment would pass for the provider's
         // failure.
@@ -47,9 +51,14 @@ impl<I: Invoke> Invoke for Deadline<I> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use agent_core::ports::ModelError;
+    use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, asks_for};
+    use serde_json::json;
 
     use super::*;
+    use crate::layers::Agent;
 
     struct Endless;
 
@@ -79,6 +88,19 @@ mod tests {
             let ask = Ask::new("r".into(), "hi".into());
             let error = Deadline::new(Silent(after), limit).invoke(ask).await.unwrap_err();
             assert_eq!(matches!(error, InvokeError::TimedOut { .. }), timed_out, "{after:?}: {error}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_took_too_long_is_a_tool_or_the_model() {
+        let calling = ScriptedModel::new([Ok(asks_for(&[("1", "echo", json!({}))]))]);
+        for (model, is_tool) in [(calling, true), (ScriptedModel::hanging(), false)] {
+            let tools = Arc::new(EchoTools::new(&["echo"]).hanging());
+            let agent = Agent::new(Arc::new(model), tools, Arc::<TestRuns>::default());
+            let ask = Ask::new("r".into(), "hi".into());
+            let error = Deadline::new(agent, Duration::from_secs(30)).invoke(ask).await.unwrap_err();
+            let InvokeError::TimedOut { in_tools, .. } = error else { panic!("{error}") };
+            assert_eq!(in_tools, is_tool);
         }
     }
 

@@ -171,6 +171,8 @@ pub enum InvokeError {
         limit: Duration,
         /// When to ask again, if anything is known about it.
         retry_after: Option<Duration>,
+        /// Whether tools were called by then, and not the model.
+        in_tools: bool,
     },
     /// As many agents run as may, and none became free in time.
     #[error("no agent became free within {} ms", .waited.as_millis())]

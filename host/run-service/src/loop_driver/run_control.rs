@@ -27,6 +27,11 @@ impl Flag {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// From now on it is not.
+    pub(crate) fn unset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     /// Whether some layer has set it.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -71,6 +76,8 @@ pub struct RunControl {
     pub(crate) own_history: Vec<Message>,
     /// Set when the run began behind turns of its conversation, in an attempt before this one.
     pub(crate) began_behind_turns: Flag,
+    /// Set while the run calls tools.
+    pub(crate) calls_tools: Flag,
     /// How it begins runs of its own.
     pub children: ChildRuns,
     pub(crate) observer: WaitObserver,

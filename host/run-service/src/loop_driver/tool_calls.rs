@@ -26,6 +26,7 @@ impl Driver<'_> {
         run: &mut Journaled,
         calls: Vec<OpenCall>,
     ) -> Result<Step, RunError> {
+        self.control.calls_tools.set();
         let (notes, mut noted) = mpsc::unbounded_channel();
         let tool_calls = CallContext::new(self, run, Notes(notes));
         let open_calls = calls.as_slice();
@@ -57,6 +58,7 @@ impl Driver<'_> {
             Ok::<_, RunError>(step)
         };
         let ((), step) = try_join(call_all, note_all).await?;
+        self.control.calls_tools.unset();
         Ok(step.unwrap_or(Step::CallTools(calls)))
     }
 }

@@ -142,7 +142,8 @@ impl CompiledCache {
 
     fn prune(&self) {
         if let Some(folder) = &self.folder
-            && let Err(error) = prune(folder, MOST_FILES, MOST_BYTES)
+            && let Err(error) =
+                free_bytes(folder).and_then(|free| prune(folder, MOST_FILES, MOST_BYTES, free))
         {
             tracing::warn!(folder = %folder.display(), %error, "the compile cache could not be pruned");
         }
@@ -272,8 +273,16 @@ fn make_private(folder: &Path) -> io::Result<()> {
     temp_file::create(folder).map(drop)
 }
 
-/// Removes what was not used for longest until what is left is within both bounds.
-fn prune(folder: &Path, most_files: usize, most_bytes: u64) -> io::Result<()> {
+/// Bytes that may be written to the volume of that folder.
+fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let volume = rustix::fs::statvfs(folder)?;
+    Ok(volume.f_bavail.saturating_mul(volume.f_frsize))
+}
+
+/// Removes what was not used for longest until what is left is within both bounds, and three quarters of what
+/// would be `free` without it: on a small volume a new component would find no room otherwise. The file that
+/// was used last stays.
+fn prune(folder: &Path, most_files: usize, most_bytes: u64, free: u64) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -285,6 +294,8 @@ fn prune(folder: &Path, most_files: usize, most_bytes: u64) -> io::Result<()> {
     }
     files.sort_unstable();
     let (mut count, mut bytes) = (files.len(), files.iter().map(|(_, bytes, _)| bytes).sum::<u64>());
+    let most_bytes = most_bytes.min(bytes.saturating_add(free) / 4 * 3);
+    files.pop();
     for (_, own, path) in files {
         if count <= most_files && bytes <= most_bytes {
             break;
@@ -380,13 +391,30 @@ mod tests {
             file.set_len(10).unwrap();
             file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age * 60)).unwrap();
         }
-        prune(folder.path(), 2, 100).unwrap();
+        prune(folder.path(), 2, 100, 100).unwrap();
         let mut left: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["middle.cwasm", "new.cwasm", "other.txt"]);
-        prune(folder.path(), 2, 19).unwrap();
+        prune(folder.path(), 2, 19, 100).unwrap();
         assert!(!folder.path().join("middle.cwasm").exists() && folder.path().join("new.cwasm").exists());
+    }
+
+    #[test]
+    fn a_small_volume_keeps_room_for_new_components() {
+        let folder = tempfile::tempdir().unwrap();
+        for age in 0..4 {
+            let file = File::create(folder.path().join(format!("{age}.cwasm"))).unwrap();
+            file.set_len(10).unwrap();
+            file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age * 60)).unwrap();
+        }
+        let left = |free| {
+            prune(folder.path(), 9, 1000, free).unwrap();
+            fs::read_dir(folder.path()).unwrap().count()
+        };
+        assert_eq!([left(16), left(0), left(10), left(0), left(0)], [4, 3, 3, 2, 1]);
+        assert!(left(0) == 1 && folder.path().join("0.cwasm").exists());
+        assert!(free_bytes(folder.path()).unwrap() > 0);
     }
 
     #[test]

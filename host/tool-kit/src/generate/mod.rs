@@ -8,6 +8,8 @@ mod pattern;
 mod shrink;
 mod text;
 
+use std::collections::HashSet;
+
 use fastrand::Rng;
 use json_schema::syntax::{Document, Keywords};
 use serde_json::{Map, Number, Value};
@@ -169,7 +171,8 @@ impl<'s> Generator<'s> {
         let (firsts, items) =
             (keywords.list("prefixItems"), keywords.get("items").unwrap_or(&Value::Bool(true)));
         let is_unique = keywords.is("uniqueItems", true);
-        let mut made: Vec<Value> = vec![];
+        // Items are known by their texts: a schema may ask for a hundred thousand.
+        let (mut made, mut known) = (vec![], HashSet::new());
         for at in 0..length {
             if self.left == 0 {
                 break;
@@ -177,10 +180,13 @@ impl<'s> Generator<'s> {
             let schema = firsts.get(at).unwrap_or(items);
             let mut value = self.value(schema, depth + 1);
             for _ in 0..20 {
-                if !is_unique || !made.contains(&value) {
+                if !is_unique || !known.contains(&value.to_string()) {
                     break;
                 }
                 value = self.value(schema, depth + 1);
+            }
+            if is_unique {
+                known.insert(value.to_string());
             }
             made.push(value);
         }

@@ -50,6 +50,20 @@ fn what_is_made_fits_its_schema() {
 }
 
 #[test]
+fn as_many_different_items_are_made_as_a_schema_may_ask_for() {
+    let items = json!({"type": "integer", "minimum": 0, "maximum": 1_000_000_000});
+    let list = json!({"type": "array", "items": items, "minItems": MOST_ASKED, "uniqueItems": true});
+    let schema = json!({"type": "object", "properties": {"a": list}, "required": ["a"]});
+    let mut generator = Generator::new(&schema, 7);
+    // At the edges first, of which there are two.
+    generator.valid();
+    let made = generator.valid();
+    let items = made["a"].as_array().unwrap();
+    let different: HashSet<_> = items.iter().map(Value::to_string).collect();
+    assert!(different.len() as u64 >= MOST_ASKED, "{} of {}", different.len(), items.len());
+}
+
+#[test]
 fn a_seed_makes_the_same_again_and_another_makes_something_else() {
     let schema = &schemas()[1];
     let made = |seed| {

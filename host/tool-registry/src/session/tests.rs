@@ -59,6 +59,20 @@ fn one_private_address_among_public_ones_makes_no_registry_private() {
     }
 }
 
+/// The registry's name led to the internet when it was asked, and leads into a private network now.
+#[tokio::test]
+async fn a_registry_that_has_answered_from_the_internet_stays_there() {
+    let (client, elsewhere) = (client(false), Url::parse("https://10.0.0.2/").unwrap());
+    let reference = Reference::parse("oci://10.0.0.1/x:1").unwrap();
+    let mut session = Session::new(&client, &reference, Access::Pull).unwrap();
+    for (address, expected) in
+        [("10.0.0.1", Reach::Any), ("1.1.1.1", Reach::Public), ("10.0.0.1", Reach::Public)]
+    {
+        session.has_answered_from(address.parse().unwrap());
+        assert_eq!(session.reach_at(&elsewhere).await.unwrap(), expected, "{address}");
+    }
+}
+
 #[tokio::test]
 async fn only_https_leads_elsewhere_and_never_with_credentials() {
     for (registry, plain_http, target, expected) in [

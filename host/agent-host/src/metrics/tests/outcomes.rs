@@ -22,7 +22,7 @@ async fn runs_are_counted_by_what_they_came_to() {
         ended(StopReason::Completed),
         ended(StopReason::TokenBudget),
         ended(StopReason::Cancelled),
-        Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None }),
+        Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None, in_tools: false }),
         Err(InvokeError::Busy { waited: Duration::ZERO }),
         Err(open),
         Err(RunError::Model(refused).into()),

@@ -27,6 +27,7 @@ pub(super) use write::{CommitError, Lane};
 
 use self::write::{Member, Write};
 use super::error::{describe, is_about_a_write};
+use super::opened_file::REPLACED;
 use super::{SqlPool, answer};
 use crate::Writer;
 use crate::group_commit::{Batches, Bounds, ByteSize, SharedChannel, Submitter, WriterEnded};
@@ -85,8 +86,20 @@ async fn submit<W: Commit>(submitter: &Submitter<W, Outcome<W>>, write: W) -> Ou
 async fn commit_all<W: Commit>(pool: SqlPool, batches: Arc<Batches<W, Outcome<W>>>) {
     let mut reader = batches.reader().await;
     while let Some(batch) = reader.next().await {
-        let outcomes = commit_batch(&pool, &batch.writes).await;
+        let mut outcomes = commit_batch(&pool, &batch.writes).await;
+        if let Some(lost) = why_lost(&pool).await {
+            outcomes.iter_mut().for_each(|outcome| *outcome = Err(lost.clone()));
+        }
         batch.answer(outcomes);
+    }
+}
+
+/// Why nothing of a commit is kept, if that is so: a SQLite file that was removed is written to all the same.
+async fn why_lost(pool: &SqlPool) -> Option<CommitError> {
+    let SqlPool::Sqlite(pools) = pool else { return None };
+    match answer(async { Ok(pools.file().is_replaced().await) }).await {
+        Ok(is_replaced) => is_replaced.then(|| CommitError(REPLACED.into())),
+        Err(error) => Some(CommitError(describe(&error))),
     }
 }
 
@@ -120,9 +133,12 @@ async fn commit_batch<W: Commit>(pool: &SqlPool, writes: &[W]) -> Vec<Outcome<W>
 
 #[cfg(test)]
 mod tests {
+    use agent_core::ports::JobQueue as _;
+    use agent_core::words::JobData;
     use test_servers::Task;
 
     use super::*;
+    use crate::sql::SqlQueue;
 
     /// A write whose commit panics when it says so.
     #[derive(Debug)]
@@ -157,5 +173,19 @@ mod tests {
         assert!(broken.join_next().await.unwrap().unwrap_err().is_panic());
         let _writing = Task::begin(writer.run());
         assert_eq!(submit(&commits, PanickingWrite("again")).await.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn no_job_is_taken_into_a_sqlite_file_that_was_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.db");
+        let pool = SqlPool::sqlite(&format!("sqlite://{}", path.display())).unwrap();
+        pool.migrate().await.unwrap();
+        let (queue, adding) = SqlQueue::new(pool);
+        let _adding = Task::begin(adding.run());
+        queue.add(&JobData::new("before", "u1")).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let error = queue.add(&JobData::new("behind", "u1")).await.unwrap_err();
+        assert!(error.to_string().contains("removed or replaced"), "{error}");
     }
 }

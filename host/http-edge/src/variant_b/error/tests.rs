@@ -127,9 +127,12 @@ async fn an_agent_that_is_not_to_be_had_is_503_and_says_when_to_come_back() {
     assert_snapshot!(busy, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
     let open = everywhere(|| InvokeError::CircuitOpen { retry_after: MORE }.into()).await;
     assert_snapshot!(open, @r#"503 Service Unavailable; retry-after: 30 | {"error":"Service temporarily unavailable"}"#);
-    let late = everywhere(|| InvokeError::TimedOut { limit: MORE, retry_after: Some(HALF) }.into()).await;
+    let late =
+        everywhere(|| InvokeError::TimedOut { limit: MORE, retry_after: Some(HALF), in_tools: false }.into())
+            .await;
     assert_snapshot!(late, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
-    let late = everywhere(|| InvokeError::TimedOut { limit: MORE, retry_after: None }.into()).await;
+    let late =
+        everywhere(|| InvokeError::TimedOut { limit: MORE, retry_after: None, in_tools: false }.into()).await;
     assert_snapshot!(late, @r#"503 Service Unavailable; retry-after: 1 | {"error":"Service temporarily unavailable"}"#);
 }
 
@@ -216,7 +219,7 @@ async fn serverless_failures_are_500_with_their_outermost_text_everywhere() {
     assert_snapshot!(everywhere(|| Error::Serverless(open())).await, @r#"500 Internal Server Error | {"error":"the circuit breaker is open"}"#);
     let busy = || InvokeError::Busy { waited: HALF };
     assert_snapshot!(everywhere(|| Error::Serverless(busy())).await, @r#"500 Internal Server Error | {"error":"no agent became free within 500 ms"}"#);
-    let late = || InvokeError::TimedOut { limit: HALF, retry_after: None };
+    let late = || InvokeError::TimedOut { limit: HALF, retry_after: None, in_tools: false };
     assert_snapshot!(everywhere(|| Error::Serverless(late())).await, @r#"500 Internal Server Error | {"error":"the agent run took longer than the 500 ms of AGENT_TIMEOUT_MS"}"#);
 }
 

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
-use agent_core::ports::{ConversationStore as _, Epoch, Journal as _};
+use agent_core::ports::{ClaimTerms, ConversationStore as _, Epoch, Journal as _};
 use agent_core::testing::{TestRuns, asks_for, says};
 use agent_core::words::{
     AgentResult, ConversationKey, Event, JobStatus, Message, Options, Principal, RunLimits, Task,
-    ToolOutcome, ToolReceipt, ToolReturn,
+    ToolOutcome, ToolReceipt, ToolReturn, Turn,
 };
 use axum::body::Body;
 use http::StatusCode;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::open_responses::faults;
 use super::openai::{RESPONSES, events};
-use crate::harness::{Answer, Fakes, b, bearer, request};
+use crate::harness::{Answer, Fakes, Keys, b, bearer, idempotency_over, request};
 
 /// A service whose jobs nobody works on, and the journals of their runs.
 fn service() -> (Fakes, Arc<TestRuns>) {
@@ -147,6 +147,33 @@ async fn a_conversation_is_that_of_the_job_and_a_question_with_an_image_is_asked
     assert_eq!(job.conversation_id.as_deref(), Some("trip"));
     assert_eq!((job.input(), job.options.options.history.len()), ("", 1));
     assert!(job.query.starts_with("what?"), "{}", job.query);
+}
+
+/// The process died before it kept its answer, and the job has ended meanwhile.
+#[tokio::test]
+async fn a_response_that_is_queued_again_under_its_key_has_its_turn_once() {
+    let (keys, runs) = (Arc::<Keys>::default(), TestRuns::default());
+    let agent = ScriptedInvoke::answering("hello");
+    let fakes = Fakes::configured(agent, |edge| edge.idempotency = idempotency_over(&keys));
+    let ask = async || {
+        let mut request = request("POST", RESPONSES, body(&json!({"conversation": "trip"})));
+        request.headers_mut().insert("idempotency-key", "\"k\"".parse().unwrap());
+        fakes.service.send(bearer("u1", request)).await.json()
+    };
+    keys.lose_answer();
+    let first = ask().await;
+    let messages = work_off(&fakes, &runs, &first).await.messages;
+    let run_id = fakes.queue.job(&job_id(&first)).run_id;
+    let turn = Turn { id: run_id.clone(), run_id, messages, ..Turn::default() };
+    let trip = ConversationKey::conversation("u1", "trip");
+    fakes.conversations.claim(trip, "its run", ClaimTerms::default()).await.unwrap();
+    assert_eq!(fakes.conversations.settle(trip, "its run", &[turn]).await, Ok(true));
+    keys.end_leases();
+    assert_eq!(id(&ask().await), id(&first));
+    assert_eq!(fakes.get(&path(&first)).await.json()["status"], "completed");
+    let kept = fakes.conversations.read(ConversationKey::response("u1", id(&first))).await;
+    let turns = kept.unwrap().unwrap().turns;
+    assert_eq!(turns.len(), 1, "{turns:?}");
 }
 
 /// Each stream of a response has the same events under the same numbers.

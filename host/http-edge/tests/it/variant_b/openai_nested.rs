@@ -1,13 +1,16 @@
 //! What child runs wait for, for clients of OpenAI's responses and of the AI SDK: asked of whoever asked the
 //! parent, and gone on with there.
 
+use std::time::Duration;
+
 use agent_core::testing::{asks_for, says};
 use agent_core::words::{Message, ModelReply};
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
-use super::openai::{data, events};
+use super::openai::{RESPONSES, data, events};
 use super::openai_approvals::{answer, bench, error, kinds, pays};
-use crate::harness::Answer;
+use crate::harness::{Answer, bearer, request};
 
 fn begins(tasks: &[&str]) -> ModelReply {
     let calls = tasks.iter().map(|task| ("k", "run_agent", json!({"task": task, "within_seconds": 3600})));
@@ -101,6 +104,21 @@ async fn a_conversation_that_the_answer_names_goes_on_with_the_run() {
         _ => None,
     });
     assert_eq!(questions.collect::<Vec<_>>(), ["hi", "pay ada", "thanks"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_leaves_takes_no_turn_from_the_conversation_that_its_answer_names() {
+    let bench = bench([pays(&[5]), says("paid")]);
+    let first = bench.ask(&json!({})).await.json();
+    let input = [answer(&first["output"][0], true)];
+    let body = json!({"model": "agent", "stream": true, "conversation": "trip", "input": input});
+    let asked = bearer("u1", request("POST", RESPONSES, body.to_string()));
+    let response = bench.fakes.service.router().oneshot(asked).await.unwrap();
+    assert_eq!(response.status(), 200);
+    drop(response);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let kept = bench.fakes.get("/api/agent/conversations/trip").await.json();
+    assert_eq!(kept["turns"].as_array().unwrap_or_else(|| panic!("{kept:#}")).len(), 1);
 }
 
 /// The chunks of a UI message stream.

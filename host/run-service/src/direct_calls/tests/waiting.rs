@@ -200,7 +200,7 @@ async fn a_call_that_cannot_be_kept_is_refused() {
 /// The run is that of a tool that may ask somebody in its middle, and does not.
 #[tokio::test]
 async fn a_call_that_takes_too_long_in_its_run_is_not_said_to_wait_for_an_approval() {
-    let late = InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None };
+    let late = InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None, in_tools: false };
     let runs = Arc::new(ScriptedInvoke::new([Err(late)]));
     let waiting = WaitingCalls { runs, ..Bench::new(tools()).calls.waiting().unwrap().clone() };
     let calls = DirectCalls::new(Arc::new(tools()), Duration::from_secs(30)).kept_in(waiting);

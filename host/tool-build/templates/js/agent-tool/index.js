@@ -16,7 +16,9 @@ import { Failure } from './failure.js';
 
 export { Failure, log };
 
-const HINTS = ['read-only', 'idempotent', 'destructive', 'pure'];
+// What each hint is to the host: `never-asks` is of a tool whose component can ask somebody.
+const HINTS = new Map(['read-only', 'idempotent', 'destructive', 'pure'].map((hint) => [hint, [hint, 'true']]));
+HINTS.set('never-asks', ['asks', 'false']);
 const tools = new Map();
 
 /**
@@ -30,12 +32,12 @@ export function defineTool({ name, description, input = {}, optional = [], outpu
   if (!description?.trim()) {
     throw new TypeError(`the tool \`${name}\` has no description: say what it does and when to use it`);
   }
-  const unknown = hints.find((hint) => !HINTS.includes(hint));
+  const unknown = hints.find((hint) => !HINTS.has(hint));
   if (unknown !== undefined) {
-    throw new TypeError(`the tool \`${name}\` has the hint ${unknown}, which is not one of ${HINTS.join(', ')}`);
+    throw new TypeError(`the tool \`${name}\` has the hint ${unknown}, which is not one of ${[...HINTS.keys()].join(', ')}`);
   }
   if (typeof run !== 'function') throw new TypeError(`the tool \`${name}\` has no function \`run\``);
-  const pairs = hints.map((hint) => [hint, 'true']);
+  const pairs = hints.map((hint) => HINTS.get(hint));
   if (timeoutMs !== undefined) pairs.push(['timeout-ms', String(timeoutMs)]);
   const required = Object.keys(input).filter((key) => !optional.includes(key));
   const schema = { type: 'object', properties: input, required, additionalProperties: false };

@@ -8,14 +8,15 @@ import typing
 
 from .failure import Failure
 
-HINTS = ("read-only", "idempotent", "destructive", "pure")
+# What each hint is to the host: `never-asks` is of a tool whose component can ask somebody.
+HINTS = {hint: (hint, "true") for hint in ("read-only", "idempotent", "destructive", "pure")} | {"never-asks": ("asks", "false")}
 
 # Under which names tools are called.
 Tools = {}
 
 
 def tool(*hints, timeout_ms=None, output=None):
-    """Makes a function a tool. `hints` are promises that the host acts on (read-only, idempotent, destructive, pure);
+    """Makes a function a tool. `hints` are promises that the host acts on (read-only, idempotent, destructive, pure, never-asks);
     `output` is the JSON Schema of what it returns, if that is to be checked."""
     unknown = [hint for hint in hints if hint not in HINTS]
     if unknown:
@@ -27,7 +28,7 @@ def tool(*hints, timeout_ms=None, output=None):
             raise TypeError(f"`{name}` cannot be a tool's name: a lower-case letter, then up to 62 of a-z, 0-9 and _")
         if not inspect.getdoc(function):
             raise TypeError(f"the tool `{name}` has no description: write a docstring that says what it does and when to use it")
-        pairs = [(hint, "true") for hint in hints]
+        pairs = [HINTS[hint] for hint in hints]
         if timeout_ms is not None:
             pairs.append(("timeout-ms", str(int(timeout_ms))))
         Tools[name] = Tool(function, pairs, output)

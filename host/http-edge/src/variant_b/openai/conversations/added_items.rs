@@ -5,10 +5,10 @@ use agent_core::words::{Message, Turn};
 use run_service::conversations::{MOST_TURN_BYTES, turn_bytes};
 use serde_json::Value;
 
+use super::super::head::now_ms;
 use super::super::input::conversation::Conversation;
 use super::super::responses::item_schema::MOST_ITEMS;
 use super::super::responses::request::read_item;
-use super::super::run::kept::now_ms;
 use crate::variant_b::error::Problem;
 
 /// The turn of that id that they are, said after `before`. Without items it says nothing.

@@ -8,7 +8,8 @@ use run_service::conversations::{appended, is_kept, said};
 use run_service::jobs::ERROR_NOT_KEPT;
 use serde_json::{Value, json};
 
-use super::super::run::kept::{MOST_BYTES, now_ms};
+use super::super::head::now_ms;
+use super::super::run::kept::MOST_BYTES;
 use super::super::run::place::{OWN_NAME, PREVIOUS, Place};
 use super::response::Frame;
 use crate::answer;

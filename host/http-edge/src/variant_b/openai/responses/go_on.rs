@@ -20,7 +20,8 @@ use super::super::head::Head;
 use super::super::input::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, requests};
 use super::super::input::parameters::Fields;
 use super::super::input::rules;
-use super::super::run::kept::{Continued, Keep, SaidBefore};
+use super::super::run::continued::{Continued, ContinuedTurn};
+use super::super::run::kept::{Keep, SaidBefore};
 use super::super::run::paused;
 use super::super::run::place::Place;
 use super::super::run::stream::{InProtocol, WriteRun};
@@ -77,7 +78,7 @@ impl GoOn<'_> {
         let echo = Echo { format: rules::repeated(&options.rules, true), ..request.echo };
         let frame = Frame::new(&Head::new(&ask.run_id), &options, echo);
         let keep = Keep::of(self.edge, self.asking, self.place, said, frame.response_id());
-        let keep = Some(keep.continuing(self.continued(&shown)));
+        let keep = Some(keep.continuing(self.continued(&job, &shown)));
         let writer = self.writer(frame, &shown);
         if permit.is_some() {
             let by = self.asking.caller.principal();
@@ -89,10 +90,15 @@ impl GoOn<'_> {
     }
 
     /// The conversation that is named for the run, which may have been begun in none or in another.
-    fn continued(&self, shown: &[Event]) -> Option<Continued> {
-        let id = self.place.conversation.clone()?;
-        let conversations = self.edge.variant.conversations.clone();
-        Some(Continued { conversations, id, own: history_of(shown) })
+    fn continued(&self, job: &Job, shown: &[Event]) -> Option<Continued> {
+        Some(Continued::new(ContinuedTurn {
+            conversation_id: self.place.conversation.clone()?,
+            edge: self.edge.clone(),
+            by: self.asking.caller.principal(),
+            job: job.clone(),
+            seen: shown.len() as u64,
+            own: history_of(shown),
+        }))
     }
 
     /// Takes the decisions and streams the rest of the run in another protocol. `writer` writes what comes

@@ -16,6 +16,7 @@ pub(super) mod response_schema;
 pub(super) mod stored;
 mod whole;
 
+use agent_core::words::{JobData, Turn};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -97,7 +98,8 @@ pub(super) async fn respond(
     let mut turns = current_response::turns_before(&place, &edge.variant, &asking.caller).await?;
     // Carried out again under its key, the request is the same turn.
     let turn_id = asking.turn_id();
-    if let Some(own) = turns.iter().position(|turn| Some(&turn.id) == turn_id.as_ref()) {
+    let is_own = |turn: &Turn| turn_id.as_deref().is_some_and(|id| is_named(turn, id, is_background));
+    if let Some(own) = turns.iter().position(is_own) {
         turns.truncate(own);
     }
     let request = request::read(fields, &place, &turns)?;
@@ -135,4 +137,10 @@ pub(super) async fn respond(
         shown = frame.of(&answer.result);
     }
     Ok(answer::json(StatusCode::OK, &shown))
+}
+
+/// Whether the turn has the name that a key gives it. The turn of a job has the name of its run.
+fn is_named(turn: &Turn, id: &str, is_of_job: bool) -> bool {
+    let name = if is_of_job { JobData::id_of_known_run(&turn.id) } else { Some(turn.id.as_str()) };
+    name == Some(id)
 }

@@ -105,6 +105,7 @@ impl Whole<'_> {
 
     /// The run waits: its client is asked, or told so.
     async fn pause(mut self) -> Response {
+        self.keep.iter().for_each(Keep::waits_again);
         let run = WaitingRun::read(self.edge, self.job.clone(), Some(self.seen)).await;
         let Some(paused) = run.paused(&self.by) else {
             let said = waiting::said(&self.job.run_id, &run.all());

@@ -1,14 +1,13 @@
 //! Keeping a response: whole, with everything that was said until then, so that it can be gone on from
 //! whatever becomes of those before it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use agent_core::words::{AgentResult, Message, Turn};
-use run_service::conversations::{ConversationRefusal, Conversations, appended, is_kept, said};
+use run_service::conversations::{Conversations, appended, is_kept, said};
 use run_service::layers::RateCheck;
 use serde_json::Value;
-use tokio::time::sleep;
 
+use super::super::head::now_ms;
+use super::continued::Continued;
 use super::last_response::{LastResponse, OfConnection};
 use super::place::Place;
 use crate::variant_b::asking::Asking;
@@ -31,15 +30,6 @@ pub(crate) struct Keep {
     rate_check: Option<RateCheck>,
 }
 
-/// A conversation that a run becomes a turn of which was not begun in it.
-#[derive(Clone)]
-pub(crate) struct Continued {
-    pub(crate) conversations: Conversations,
-    pub(crate) id: String,
-    /// What the caller said beside the newest message.
-    pub(crate) own: Vec<Message>,
-}
-
 /// What was said before the newest message of a response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SaidBefore {
@@ -47,10 +37,6 @@ pub(crate) struct SaidBefore {
     /// What the client says beside the newest message.
     pub(crate) own: Vec<Message>,
 }
-
-/// How often a conversation is claimed that another run holds, and how long it is waited in between.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// Where a response is kept.
 enum Keeper {
@@ -78,34 +64,17 @@ impl Keep {
 
     /// The end of a run becomes a turn of the conversation that was named for it. False when it should have.
     pub(crate) async fn append_turn(&self, result: &AgentResult) -> bool {
-        let Some(Continued { conversations, id, own }) = &self.conversation else { return true };
-        if !is_kept(result.stop_reason) {
-            return true;
+        match &self.conversation {
+            Some(continued) => continued.append(result).await,
+            None => true,
         }
-        let mut tries = 0;
-        let held = loop {
-            tries += 1;
-            match conversations.hold(&self.user_id, id, &uuid::Uuid::now_v7().simple().to_string()).await {
-                Err(ConversationRefusal::Busy) if tries < TRIES => sleep(PAUSE).await,
-                held => break held,
-            }
-        };
-        let appended = match held {
-            // The run was begun in it, and its job has appended the turn.
-            Ok(held) if held.turns().iter().any(|turn| turn.run_id == result.id) => {
-                held.release().await;
-                Ok(())
-            }
-            Ok(held) => {
-                let (id, run_id) = (result.id.clone(), result.id.clone());
-                held.append(Turn { id, run_id, at: now_ms(), ..said(own, &result.messages) }).await
-            }
-            Err(refusal) => Err(refusal),
-        };
-        if let Err(error) = &appended {
-            tracing::warn!(%error, "an answer is given although its conversation does not know it");
+    }
+
+    /// The run waits once more: the next answer names a conversation for it, or none.
+    pub(crate) fn waits_again(&self) {
+        if let Some(continued) = &self.conversation {
+            continued.let_go();
         }
-        appended.is_ok()
     }
 
     /// Keeps the response of a run that ended so, as its client is given it. Whether that worked.
@@ -137,10 +106,4 @@ impl Keep {
         }
         kept.is_ok()
     }
-}
-
-/// The time, in milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -159,6 +159,7 @@ impl<W: WriteRun> InProtocol<W> {
     /// The stream ends while its run waits: with what the client is to decide, or else with a sentence that
     /// says where.
     async fn pause(&mut self, run_id: &str) {
+        self.keep.iter().for_each(Keep::waits_again);
         let waiting = waiting_run(&self.edge, &self.by, run_id, self.seen).await;
         let (writer, out) = (&mut self.writer, &mut self.out);
         if let Some(paused) = waiting.as_ref().and_then(|run| run.paused(&self.by))
