@@ -3,11 +3,11 @@
 //!
 //! | body | is |
 //! |---|---|
-//! | nothing at all | `{}` (host/docs/interface/decisions-http.md#bodies) |
+//! | nothing, or a byte order mark alone | `{}` (host/docs/interface/decisions-http.md#bodies) |
 //! | a byte order mark, then JSON | that JSON, as in the Node stack and as RFC 8259 section 8.1 allows |
 //! | a key that occurs twice | its last value, as in `JSON.parse` |
 //! | an escaped NUL in a string | text like any other; a store that cannot keep it has to say so |
-//! | anything but UTF-8; an escaped lone surrogate | not JSON: it is no text |
+//! | bytes that are not UTF-8, an escape of half a surrogate pair | text with U+FFFD in its place |
 //! | values of more than 16 MiB beside their texts | too large |
 //! | more than 127 arrays and objects in one another, a number beyond a double | not JSON: more than we read |
 
@@ -37,9 +37,9 @@ impl From<ReadError> for JsonError {
 
 /// Reads a body.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, JsonError> {
-    if body.is_empty() {
+    let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    if text.is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
-    let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    Ok(MemoryBudget::default().read(text)?)
+    Ok(MemoryBudget::default().read_loosely(text)?)
 }

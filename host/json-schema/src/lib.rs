@@ -137,6 +137,30 @@ mod tests {
     }
 
     #[test]
+    fn half_a_surrogate_pair_and_bytes_of_no_text_are_replaced_where_that_is_asked_for() {
+        let loosely = |text: &[u8]| MemoryBudget::default().read_loosely(text);
+        let rows: [(&[u8], &str); 7] = [
+            (br#""a\ud83d""#, "a\u{fffd}"),
+            (br#""\uDE00\ud83d""#, "\u{fffd}\u{fffd}"),
+            (br#""\ud83d\ud83d\ude00""#, "\u{fffd}\u{1f600}"),
+            (br#""\ud83d\n\ude00\\""#, "\u{fffd}\n\u{fffd}\\"),
+            (br#""\\ud83d\ud83d""#, "\\ud83d\u{fffd}"),
+            (b"\"a\xFFb\xC3\"", "a\u{fffd}b\u{fffd}"),
+            (br#""\ud83d\ude00\u0041""#, "\u{1f600}A"),
+        ];
+        for (text, value) in rows {
+            assert_eq!(loosely(text).unwrap(), json!(value), "{}", text.escape_ascii());
+        }
+        assert_eq!(loosely(br#"{"\ud83d":[1]}"#).unwrap(), json!({ "\u{fffd}": [1] }));
+        let broken: [&[u8]; 5] =
+            [br#""\ud83""#, br#""\ud83d"#, br#"\ud83d"#, br#""\ud83d\"#, b"\xFF\xFE{\0}\0"];
+        for text in broken {
+            assert!(matches!(loosely(text), Err(ReadError::Json(_))), "{}", text.escape_ascii());
+        }
+        assert!(matches!(read(br#""a\ud83d""#), Err(ReadError::Json(_))));
+    }
+
+    #[test]
     fn a_type_is_read_by_way_of_the_value() {
         #[derive(Debug, Deserialize, PartialEq)]
         struct Call {

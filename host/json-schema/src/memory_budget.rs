@@ -44,8 +44,47 @@ impl MemoryBudget {
         })
     }
 
+    /// Reads a value that JavaScript may have written: where its text has bytes that are not UTF-8, or an escape
+    /// of half a surrogate pair, the value has U+FFFD.
+    pub fn read_loosely(&mut self, text: &[u8]) -> Result<Value, ReadError> {
+        match self.read(text) {
+            Err(ReadError::Json(_)) => self.read(&whole_characters(text)),
+            read => read,
+        }
+    }
+
     /// Reads a value as a type of the caller's. While the type is made of it there may be both.
     pub fn read_as<T: DeserializeOwned>(&mut self, text: &[u8]) -> Result<T, ReadError> {
         serde_json::from_value(self.read(text)?).map_err(ReadError::Json)
     }
+}
+
+/// JSON with U+FFFD in the place of bytes that are not UTF-8, as Node decodes them, and of escapes of half a
+/// surrogate pair. `JSON.stringify` writes those for a text that was cut within a character, and UTF-8 has no
+/// bytes for them.
+fn whole_characters(json: &[u8]) -> Vec<u8> {
+    const ESCAPE: usize = r"\uffff".len();
+    let mut json = String::from_utf8_lossy(json).into_owned().into_bytes();
+    let mut from = 0;
+    while let Some(found) = json.get(from..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
+        let at = from + found;
+        let (unit, next) = (escaped_unit(&json[at..]), json.get(at + ESCAPE..).and_then(escaped_unit));
+        from = at
+            + match (unit, next) {
+                (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 2 * ESCAPE,
+                (Some(0xD800..=0xDFFF), _) => {
+                    json[at..at + ESCAPE].copy_from_slice(br"\ufffd");
+                    ESCAPE
+                }
+                // The second backslash of two begins no escape.
+                _ => 2,
+            };
+    }
+    json
+}
+
+/// The UTF-16 unit whose escape a text begins with.
+fn escaped_unit(json: &[u8]) -> Option<u16> {
+    let digits = json.strip_prefix(br"\u")?.get(..4)?;
+    u16::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }

@@ -126,7 +126,8 @@ async fn the_gateway_answers_what_is_not_urgent_and_the_serverless_handler_anyth
         Pair::start_with(|peer| peer.env("RESULT_CACHE", "off"), |ours| ours.env("RESULT_CACHE", "off"))
             .await;
     let token = Token::of("u");
-    for body in [json!({ "query": "hi" }), json!({ "query": "hi", "priority": "low" })] {
+    let long = json!({ "query": "x".repeat(1_001) });
+    for body in [json!({ "query": "hi" }), json!({ "query": "hi", "priority": "low" }), long] {
         pair.check(&Exchange::post("/api/gateway").token(&token).json(&body), &[]).await;
     }
     let handler = Exchange::post("/api/serverless").token(&token).json(&json!({ "query": "hi" }));

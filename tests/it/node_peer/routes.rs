@@ -19,6 +19,15 @@ async fn unknown_paths_are_a_404_and_count_below_api() {
 }
 
 #[tokio::test]
+async fn a_slash_at_the_end_of_a_path_changes_nothing() {
+    let pair = Pair::start().await;
+    for path in ["/api/agent/", "/api/agent/async/", "/api/gateway/", "/api/serverless/"] {
+        let (node, _) = pair.check(&Exchange::post(path), &[]).await;
+        assert_eq!(node.status, 401, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn the_front_page_says_what_this_is_here() {
     let pair = Pair::start().await;
     pair.check(&Exchange::get("/"), &[Difference::FrontPage]).await;

@@ -27,7 +27,7 @@ pub(super) fn begin<B>(request: &Request<B>) -> Span {
         let states = request.headers().get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok());
         Parent::remote(context, TraceState::parse(states))
     });
-    if PROBES.contains(&path) {
+    if PROBES.contains(&path.strip_suffix('/').unwrap_or(path)) {
         return Span::none(caller);
     }
     Span::begin_within(caller, Kind::Server, "http.server", |span| {

@@ -9,6 +9,21 @@ use axum::routing::{self, MethodRouter};
 
 use super::operation::Operation;
 
+/// The paths that clients of the Node deployment call, below their prefix. Express takes a slash at the end of
+/// each (host/docs/interface/node-clients.md#bodies).
+const OF_NODE: [&str; 10] = [
+    "/agent",
+    "/agent/async",
+    "/agent/invoke",
+    "/gateway",
+    "/health",
+    "/health/live",
+    "/health/ready",
+    "/metrics",
+    "/ready",
+    "/serverless",
+];
+
 /// Routes that are added with their descriptions. There is no way to add one without.
 pub(crate) struct Routes<S> {
     router: Router<S>,
@@ -74,7 +89,11 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         describe: impl Fn() -> Operation + Send + Sync + 'static,
     ) -> Self {
         self.described.push(Described { method, path: path.to_owned(), describe: Box::new(describe) });
-        Self { router: self.router.route(path, handler), described: self.described }
+        let mut router = self.router;
+        if OF_NODE.contains(&path) {
+            router = router.route(&format!("{path}/"), handler.clone());
+        }
+        Self { router: router.route(path, handler), described: self.described }
     }
 
     /// The router, and what is served by it.

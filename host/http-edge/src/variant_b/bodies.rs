@@ -52,6 +52,14 @@ const QUERY: Field = Field::text("query")
     .about("The user's text. Characters are Unicode code points.")
     .example(|| json!("What is 6 * 7?"));
 
+/// The query of the other routes: the interface bounds that of `/api/agent` alone
+/// (host/docs/interface/errors-and-limits.md#limits).
+const LONG_QUERY: Field = Field::text("query")
+    .least(1)
+    .required()
+    .about("The user's text. The body's limit bounds it.")
+    .example(|| json!("What is 6 * 7?"));
+
 /// The id of a kept conversation.
 pub(super) const CONVERSATION_ID: Field = Field::text("conversationId")
     .least(1)
@@ -115,7 +123,7 @@ request! {
     /// What the agent is asked.
     pub(super) struct QueryRequest = Object::OPEN;
 
-    query: String = QUERY;
+    query: String = LONG_QUERY;
     options: NoRunOptions = Field::new("options", NoRunOptions::KIND).example(|| json!({}));
 }
 
@@ -186,8 +194,7 @@ request! {
     /// What the agent is asked.
     pub(super) struct JobRequest = Object::OPEN;
 
-    /// The user's text. The body's limit bounds it.
-    query: String = Field::text("query").least(1).required().example(|| json!("What is 6 * 7?"));
+    query: String = LONG_QUERY;
 
     /// Where the end of the job is sent (Standard Webhooks), if the service has a secret to sign it with.
     webhook_url: Option<String> = Field::text(WEBHOOK_URL)
@@ -216,7 +223,7 @@ request! {
     /// What the agent is asked, and how urgent that is.
     pub(super) struct GatewayRequest = Object::OPEN;
 
-    query: String = QUERY;
+    query: String = LONG_QUERY;
     options: NoRunOptions = Field::new("options", NoRunOptions::KIND).example(|| json!({}));
 
     /// `high` for the dedicated cluster, if there is one. Anything else is worked here.

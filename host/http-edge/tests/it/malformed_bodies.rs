@@ -48,9 +48,6 @@ async fn requests_that_are_not_the_interfaces_are_invalid() {
         ("a NUL after the body", b"{\"input\":\"x\"}\0"),
         ("a raw line break in the text", b"{\"input\":\"a\nb\"}"),
         ("an unknown escape", br#"{"input":"\x"}"#),
-        ("a lone surrogate", br#"{"input":"\ud800"}"#),
-        ("invalid UTF-8 in the text", b"{\"input\":\"\xFF\"}"),
-        ("invalid UTF-8 in another key", b"{\"input\":\"x\",\"\xC3\":1}"),
         ("UTF-16", b"\xFF\xFE{\0}\0"),
         ("gzip", b"\x1F\x8B\x08\0\0\0"),
         ("two byte order marks", b"\xEF\xBB\xBF\xEF\xBB\xBF{\"input\":\"x\"}"),
@@ -78,11 +75,25 @@ async fn requests_that_only_look_odd_are_served() {
         ("the last of two inputs counts", br#"{"input":5,"input":"x"}"#),
         ("an escaped key", br#"{"\u0069nput":"x"}"#),
         ("deep nesting", nested.as_bytes()),
+        ("invalid UTF-8 in another key", b"{\"input\":\"x\",\"\xC3\":1}"),
+        ("half a surrogate pair in another key", br#"{"input":"x","\ud83d":1}"#),
     ];
     for (what, body) in rows {
         let answer = service.invoke(body.to_vec()).await;
         assert_eq!(answer.status, StatusCode::OK, "{what}");
         assert_eq!(answer.json()["result"]["messages"][0]["content"], "x", "{what}");
+    }
+}
+
+/// `text.slice(0, n)` in JavaScript cuts an emoji into halves, and `JSON.stringify` writes the half as an
+/// escape.
+#[tokio::test]
+async fn what_is_no_character_is_replaced() {
+    let service = Service::with_invoke(Answers);
+    for body in [&br#"{"input":"a\ud83d"}"#[..], b"{\"input\":\"a\xFF\"}"] {
+        let answer = service.invoke(body.to_vec()).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", body.escape_ascii());
+        assert_eq!(answer.json()["result"]["messages"][0]["content"], "a\u{fffd}");
     }
 }
 

@@ -14,14 +14,32 @@ async fn an_unknown_path_is_a_404_for_every_method() {
     content-type: application/json; charset=utf-8
     {"error":"Not found"}
     "#);
-    for path in
-        ["/agent", "/agent/invoke/", "//agent/invoke", "/Agent/Invoke", "/agent/invoke%20", "/agent/%69nvoke"]
-    {
+    for path in [
+        "/agent",
+        "/agent/invoke//",
+        "//agent/invoke",
+        "/Agent/Invoke",
+        "/agent/invoke%20",
+        "/agent/%69nvoke",
+    ] {
         for method in ["GET", "POST", "OPTIONS", "FOO"] {
             let answer = service.ask(method, path).await;
             assert_eq!(answer.status, StatusCode::NOT_FOUND, "{method} {path}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_of_a_path_that_clients_of_node_call_changes_nothing() {
+    let service = Service::with_invoke(Answers);
+    for path in ["/health/live", "/health/ready"] {
+        let (plain, slashed) = (service.get(path).await, service.get(&format!("{path}/")).await);
+        assert_eq!((slashed.status, slashed.body), (plain.status, plain.body), "{path}");
+    }
+    assert_eq!(service.get("/metrics/").await.status, StatusCode::OK);
+    assert_eq!(service.ask("POST", "/agent/invoke/").await.body, r#"{"error":"Invalid input"}"#);
+    let wrong = service.get("/agent/invoke/").await;
+    assert_eq!((wrong.status, wrong.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, Some("POST")));
 }
 
 #[tokio::test]

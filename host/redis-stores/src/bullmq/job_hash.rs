@@ -141,7 +141,7 @@ pub(super) fn read_data(text: &str) -> Result<JobData, String> {
 }
 
 fn parse_data(text: &str) -> Result<JobData, &'static str> {
-    let value = MemoryBudget::default().read(text.as_bytes()).map_err(|error| match error {
+    let value = MemoryBudget::default().read_loosely(text.as_bytes()).map_err(|error| match error {
         ReadError::Json(_quotes_it) => "the job's data is not JSON",
         ReadError::TooLarge { .. } => "the job's data has too many members and elements",
     })?;
@@ -154,7 +154,7 @@ fn parse_data(text: &str) -> Result<JobData, &'static str> {
 
 /// Whose job it is, also when there is nothing to be done with the rest of its data.
 pub(super) fn read_user(text: &str) -> String {
-    MemoryBudget::default().read(text.as_bytes()).map(|value| user_of(&value)).unwrap_or_default()
+    MemoryBudget::default().read_loosely(text.as_bytes()).map(|value| user_of(&value)).unwrap_or_default()
 }
 
 /// A job of nobody is worked off like any other, and nobody can read it.
@@ -214,6 +214,14 @@ mod tests {
             let data = read_data(&json!({"query": "q", "userId": id}).to_string()).unwrap();
             assert_eq!(data.user_id, text);
         }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_that_node_wrote_is_replaced() {
+        let text = r#"{"query":"a\ud83d","userId":"u1"}"#;
+        let data = read_data(text).unwrap();
+        assert_eq!((&*data.query, &*data.user_id), ("a\u{fffd}", "u1"));
+        assert_eq!(read_user(text), "u1");
     }
 
     #[test]

@@ -241,6 +241,13 @@ fn a_job_has_a_query_of_any_length_but_none_and_a_webhook() {
 }
 
 #[test]
+fn the_gateway_and_the_serverless_handler_take_a_query_of_any_length_but_none() {
+    let body = |characters: usize| json!({"query": "x".repeat(characters)});
+    assert!(read::<QueryRequest>(body(50_000)).is_ok() && read::<GatewayRequest>(body(50_000)).is_ok());
+    assert!(read::<QueryRequest>(body(0)).is_err() && read::<GatewayRequest>(body(0)).is_err());
+}
+
+#[test]
 fn a_conversation_is_named_by_a_short_plain_id_or_not_at_all() {
     let body = |id: Value| json!({"query": "x", "options": {"conversationId": id}});
     let ids = |id: Value| {

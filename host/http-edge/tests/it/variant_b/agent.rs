@@ -141,6 +141,19 @@ async fn the_agent_learns_the_tier_and_the_role_that_the_token_says() {
     assert_eq!(submitters, [known, plain]);
 }
 
+#[tokio::test]
+async fn a_slash_at_the_end_of_a_path_that_clients_of_node_call_changes_nothing() {
+    let fakes = Fakes::with_invoke(Answers);
+    for path in ["/api/agent/", "/api/agent/async/", "/api/gateway/", "/api/serverless/"] {
+        let answer = fakes.post(path, r#"{"query":"hi"}"#).await;
+        assert!(answer.status.is_success(), "{path}: {answer}");
+        assert_eq!(fakes.service.ask("POST", path).await.status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    for path in ["/health/", "/ready/"] {
+        assert_ne!(fakes.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
 /// The agent itself, whose model wants to search. That is for one tier.
 fn searching() -> Agent {
     let script = [Ok(asks_for(&[("1", "search", json!({}))])), Ok(says("done"))];
