@@ -42,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use cores::Cores;
 pub use termination_signal::{Signal, signals};
+pub(crate) use timeouts::LAST_PHASES;
 pub use timeouts::Timeouts;
 pub use unread_body::BodyLimits;
 

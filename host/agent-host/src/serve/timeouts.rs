@@ -10,6 +10,9 @@ pub(super) const LAST_WRITES: Duration = Duration::from_secs(2);
 /// recorded within this.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// How long before the process ends, at most, answers are asked to end by themselves.
+pub(crate) const LAST_PHASES: Duration = LAST_WORDS.saturating_add(LAST_WRITES);
+
 /// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
