@@ -6,7 +6,8 @@
 //! - [`serve`]: a listening socket from its first connection to its last.
 //! - `http_recordings`: what tools were answered over HTTP, on its way into the store.
 //! - `webhooks`: sends the ends of jobs to those who want them.
-//! - `file_limits`: how many connections there may be. [`tasks`]: the one place that spawns.
+//! - `file_limits`: how many connections there may be. [`tasks`]: the one place that spawns. `orphans`: what
+//!   child processes leave behind in a container.
 //!
 //! What does not belong here: anything a crate of the fan could do without knowing the others.
 
@@ -21,6 +22,8 @@ pub mod config;
 mod file_limits;
 mod http_recordings;
 pub mod metrics;
+#[cfg(target_os = "linux")]
+mod orphans;
 pub mod serve;
 pub mod tasks;
 pub mod telemetry;

@@ -32,7 +32,6 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use futures::{Stream, StreamExt as _};
@@ -43,18 +42,16 @@ use tokio_util::sync::CancellationToken;
 
 pub use cores::Cores;
 pub use termination_signal::{Signal, signals};
+pub(crate) use timeouts::LAST_PHASES;
 pub use timeouts::Timeouts;
 pub use unread_body::BodyLimits;
 
 use accept::Room;
 use connection::Shared;
+use timeouts::LAST_WRITES;
 
 use crate::metrics::HttpMetrics;
 use crate::tasks::Tasks;
-
-/// How long closing may take once connections are cut off: long enough for the records of runs that have
-/// ended.
-const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// A service that is ready to accept connections.
 pub struct Server {
@@ -74,10 +71,6 @@ pub struct Server {
     /// Is told of each phase of the end.
     pub shutdown: Shutdown,
 }
-
-/// How long before they are cut off, at most, answers are asked to end by themselves: runs are cancelled and
-/// recorded within this.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// How a service ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,12 +179,9 @@ struct Deadlines {
 
 impl Deadlines {
     fn of(times: Timeouts, signal: Instant) -> Self {
-        let quarter = times.force / 4;
-        // Not while connections are still accepted.
-        let cut_off = (times.force - LAST_WRITES.min(quarter)).max(times.drain);
         Self {
-            requests_end_at: signal + (cut_off - LAST_WORDS.min(quarter)),
-            cut_off_at: signal + cut_off,
+            requests_end_at: signal + times.requests_end(),
+            cut_off_at: signal + times.cut_off(),
             forced_at: signal + times.force,
         }
     }

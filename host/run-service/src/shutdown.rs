@@ -61,11 +61,16 @@ impl Shutdown {
         &self.0.requests_end
     }
 
-    /// Whether a run may begin that takes up to `limit`. Most runs need a small part of their limit, so half
-    /// of it has to be left.
+    /// Whether a run may begin that takes up to `limit`.
     pub fn leaves_time_for(&self, limit: Duration) -> bool {
         let left = self.0.requests_end_at.get().map(|at| at.saturating_duration_since(Instant::now()));
-        left.is_none_or(|left| left >= limit / 2)
+        left.is_none_or(|left| left >= Self::least_left(limit))
+    }
+
+    /// The time that has to be left for a run that takes up to `limit`. Most runs need a small part of their
+    /// limit, so half of it is enough.
+    pub fn least_left(limit: Duration) -> Duration {
+        limit / 2
     }
 }
 

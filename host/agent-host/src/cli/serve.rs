@@ -62,7 +62,7 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
         built = composition::build(&config, identity, latch.readiness(), &shutdown) => built?,
-        _ = signals.next() => return Ok(Exit::Forced),
+        signal = signals.next() => return Ok(end_early(signal)),
     };
     let Service { router, background, http_metrics, .. } = built;
 
@@ -89,6 +89,12 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     };
     let close = async move |forced| close(running, exports, &forced).await;
     Ok(exit(server.run(signals, latch, close).await))
+}
+
+/// A signal ended the start, of a release that migrates for long for example: nobody else says why it ended.
+fn end_early(signal: Option<Signal>) -> Exit {
+    tracing::warn!(signal = signal.map(tracing::field::display), "ended by a signal before it served");
+    Exit::Forced
 }
 
 fn exit(outcome: Outcome) -> Exit {
@@ -199,7 +205,7 @@ async fn run_as_function(
     };
     let built = tokio::select! {
         built = composition::build(config, identity, latch.readiness(), &shutdown) => built?,
-        _ = signals.next() => return Ok(Exit::Forced),
+        signal = signals.next() => return Ok(end_early(signal)),
     };
     let Service { router, background, recording, writes, .. } = built;
     background.prepare().await;

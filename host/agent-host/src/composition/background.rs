@@ -22,6 +22,8 @@ use super::migration::Migration;
 use super::store_checks::StoreChecks;
 use crate::http_recordings::{Drain, Unwritten};
 use crate::metrics::QueueDepth;
+#[cfg(target_os = "linux")]
+use crate::orphans;
 use crate::tasks::{Supervisor, Tasks};
 
 /// How long to wait before the queue is asked again for what a predecessor held.
@@ -101,6 +103,10 @@ impl Background {
             async move { watched.watch().await }
         };
         starting.begin(&running.others, "tool-watch", watch);
+        #[cfg(target_os = "linux")]
+        if orphans::come_here() {
+            starting.begin(&running.others, "orphans", orphans::keep_reaping);
+        }
         // Not begun anew: it catches the panic of each check by itself and answers it as a failed check. What
         // it would be begun anew with, the probe and the channel to those who wait, is its own.
         running.others.spawn("health-check", self.checks);

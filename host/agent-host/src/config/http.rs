@@ -4,11 +4,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http_edge::{Origins, RateLimit, RateLimits, Settings};
+use run_service::shutdown::Shutdown;
 
 use super::problem::Problem;
 use super::reader::{Reader, Reported};
 use super::setting::{HOUR, MIB, Setting, bytes, millis, milliseconds, number, settings, special};
-use crate::serve::Timeouts;
+use crate::serve::{LAST_PHASES, Timeouts};
 
 settings! {
     /// The address to listen on.
@@ -108,6 +109,26 @@ impl Http {
             timeouts: timeouts?,
         })
     }
+
+    /// Warns where runs that take up to `limit` are refused although connections are still accepted: who
+    /// sends them has not heard yet that the service stops, which is what the drain is for.
+    pub(super) fn warn_of_refused_runs(&self, limit: Duration, reader: &mut Reader<'_>) {
+        let drain = self.timeouts.drain;
+        let least = drain + Shutdown::least_left(limit);
+        let refused = least.saturating_sub(self.timeouts.requests_end()).min(drain);
+        if refused.is_zero() {
+            return;
+        }
+        // Connections are cut off and requests end at most so long before the process does.
+        let enough = least + LAST_PHASES;
+        reader.warn(&format!(
+            "runs that come in the last {} ms of SHUTDOWN_DRAIN_MS are refused, as less than half of \
+             AGENT_TIMEOUT_MS is left then: set SHUTDOWN_TIMEOUT_MS to {}, and the deployment's grace \
+             period to more",
+            refused.as_millis(),
+            enough.as_millis()
+        ));
+    }
 }
 
 fn read_timeouts(reader: &mut Reader<'_>) -> Result<Timeouts, Reported> {
@@ -150,7 +171,40 @@ fn parse_host(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_drain_in_which_runs_are_refused_is_a_warning_that_says_what_is_enough() {
+        let warnings = |drain: &str, force: &str, limit: &str| {
+            let vars = BTreeMap::from([
+                ("LLM_API_KEY", "sk-1"),
+                ("SHUTDOWN_DRAIN_MS", drain),
+                ("SHUTDOWN_TIMEOUT_MS", force),
+                ("AGENT_TIMEOUT_MS", limit),
+            ]);
+            Config::from_vars(&vars).unwrap().warnings
+        };
+        for (drain, force, limit, refused) in [
+            ("0", "30000", "300000", None),
+            ("5000", "30000", "30000", None),
+            ("11000", "30000", "30000", None),
+            ("15000", "30000", "30000", Some(("4000", "34000"))),
+            ("5000", "30000", "300000", Some(("5000", "159000"))),
+        ] {
+            let found = warnings(drain, force, limit);
+            let Some((last, enough)) = refused else {
+                assert_eq!(found, [""; 0], "{drain} {force} {limit}");
+                continue;
+            };
+            let begins = format!("runs that come in the last {last} ms of SHUTDOWN_DRAIN_MS are refused");
+            assert!(found.len() == 1 && found[0].starts_with(&begins), "{found:?}");
+            assert!(found[0].contains(&format!("set SHUTDOWN_TIMEOUT_MS to {enough}, ")), "{found:?}");
+            assert_eq!(warnings(drain, enough, limit), [""; 0], "it is enough");
+        }
+    }
 
     #[test]
     fn hosts_are_addresses_or_names() {

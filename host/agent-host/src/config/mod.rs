@@ -103,13 +103,14 @@ impl Config {
             tools.report_missing(stores, reader);
         }
         let (service, stores) = (service?, stores?);
-        let (mut models, agent) = (models?, agent?);
+        let (mut models, agent, http) = (models?, agent?, http?);
+        http.warn_of_refused_runs(agent.timeout, reader);
         if !reader.is_set(&model::LLM_TIMEOUT_MS) {
             // Whoever gives runs more time has a slow model.
             models.timeout = models.timeout.max(agent.timeout);
         }
         Ok(Self {
-            http: http?,
+            http,
             observe: observe?,
             models,
             agent,

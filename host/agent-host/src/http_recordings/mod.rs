@@ -110,8 +110,8 @@ impl Drain {
     }
 
     async fn write(&self, batch: Vec<Waiting>) {
-        let _settled = Settled { counts: &self.counts, exchanges: batch.len() };
         let bytes = batch.iter().map(Waiting::bytes).sum();
+        let _settled = Settled { counts: &self.counts, exchanges: batch.len(), bytes };
         for run in batch.chunk_by(|one, next| one.run_id == next.run_id) {
             let Some(first) = run.first() else { continue };
             let recordings: Vec<_> = run.iter().map(Waiting::recording).collect();
@@ -125,7 +125,6 @@ impl Drain {
             let dropped = recordings.len().saturating_sub(kept);
             self.counts.dropped(u64::try_from(dropped).unwrap_or(u64::MAX));
         }
-        self.counts.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
         let dropped = self.counts.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             let in_all = self.counts.dropped_in_all.load(Ordering::Relaxed);
@@ -148,14 +147,17 @@ impl Unwritten {
     }
 }
 
-/// A batch that is being written. It counts as settled when this is dropped, also by a panic.
+/// A batch that is being written. It counts as settled, and its bytes make room, when this is dropped, also
+/// by a panic.
 struct Settled<'a> {
     counts: &'a Counts,
     exchanges: usize,
+    bytes: usize,
 }
 
 impl Drop for Settled<'_> {
     fn drop(&mut self) {
+        self.counts.waiting_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         self.counts.settled(self.exchanges);
     }
 }

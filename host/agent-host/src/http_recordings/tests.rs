@@ -1,6 +1,7 @@
 //! Recording never waits, and what is recorded is read again.
 
 use parking_lot::Mutex as StdMutex;
+use std::panic::AssertUnwindSafe;
 
 use agent_core::ports::HttpRecordingsError;
 use boxed_async::boxed_async;
@@ -119,4 +120,16 @@ async fn what_a_store_refuses_is_counted_and_makes_room() {
     drain.run(CancellationToken::new()).await;
     assert_eq!(drain.counts.dropped_in_all.load(Ordering::Relaxed), 1);
     assert_eq!(drain.counts.waiting_bytes.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn what_was_written_during_a_panic_makes_room() {
+    let store = Store::new(0, false);
+    // Whoever waits for a permit then panics.
+    store.permits.close();
+    let (recorder, drain) = channel(store);
+    recorder.record(CallKey { run_id: "run_1", call_id: "a" }, request(b"body"), failed());
+    assert!(AssertUnwindSafe(drain.run(CancellationToken::new())).catch_unwind().await.is_err());
+    assert_eq!(drain.counts.waiting_bytes.load(Ordering::Relaxed), 0);
+    assert!(drain.unwritten().written().now_or_never().is_some());
 }

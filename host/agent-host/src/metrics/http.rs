@@ -43,7 +43,7 @@ impl HttpMetrics {
             )?,
             waits: IntCounter::new(
                 "agent_http_connection_waits_total",
-                "Timeouts a new connection had to wait, because all of MAX_CONNECTIONS were busy",
+                "Times a new connection had to wait, because all of MAX_CONNECTIONS were busy",
             )?,
         };
         registry.register(Box::new(this.requests.clone()))?;

@@ -2,6 +2,17 @@
 
 use std::time::Duration;
 
+/// How long closing may take once connections are cut off: long enough for the records of runs that have
+/// ended.
+pub(super) const LAST_WRITES: Duration = Duration::from_secs(2);
+
+/// How long before they are cut off, at most, answers are asked to end by themselves: runs are cancelled and
+/// recorded within this.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How long before the process ends, at most, answers are asked to end by themselves.
+pub(crate) const LAST_PHASES: Duration = LAST_WORDS.saturating_add(LAST_WRITES);
+
 /// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
@@ -31,5 +42,23 @@ impl Default for Timeouts {
             // Shorter than the forced end, so that a client that reads nothing does not cause one.
             unread: Duration::from_secs(20),
         }
+    }
+}
+
+impl Timeouts {
+    /// How long after the signal connections are cut off.
+    pub(super) fn cut_off(&self) -> Duration {
+        self.force - self.at_most(LAST_WRITES)
+    }
+
+    /// How long after the signal answers are asked to end by themselves.
+    pub(crate) fn requests_end(&self) -> Duration {
+        self.cut_off() - self.at_most(LAST_WORDS)
+    }
+
+    /// A phase of the end takes so long where there is time for it: the drain comes before both, and leaves
+    /// each of them a third of what remains.
+    fn at_most(&self, phase: Duration) -> Duration {
+        phase.min(self.force / 4).min(self.force.saturating_sub(self.drain) / 3)
     }
 }

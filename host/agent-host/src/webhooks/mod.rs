@@ -53,7 +53,9 @@ impl PrivateHosts {
             Ok(address) => Some(address.to_string()),
             Err(_no_address) => Host::parse(host).ok().map(|host| host.to_string()),
         };
-        text.split(',').map(|host| read(host.trim())).collect::<Option<_>>().map(Self)
+        // Also as they stand in URLs: an IPv6 address in brackets, a name with the dot of the root.
+        let hosts = text.split(',').map(|host| host.trim().trim_matches(['[', ']']).trim_end_matches('.'));
+        hosts.map(read).collect::<Option<_>>().map(Self)
     }
 
     fn names(&self, host: &str) -> bool {

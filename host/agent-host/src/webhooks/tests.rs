@@ -143,6 +143,8 @@ fn only_public_receivers_are_allowed_and_private_ones_that_the_operator_names() 
         ("127.0.0.1, hooks.internal", "https://127.0.0.2/", false),
         ("169.254.169.254", "http://169.254.169.254/", false),
         ("::1", "http://[::1]:8080/", true),
+        ("[::1]", "http://[::1]:8080/", true),
+        ("hooks.internal.", "http://hooks.internal/", true),
     ] {
         assert_eq!(sender(private).check(url).is_ok(), allowed, "{url} with {private:?}");
     }
