@@ -66,6 +66,13 @@ fn rows_are_grouped_and_sums_are_exact() {
     rows("select count(*), sum(amount) from t where city = 'Oslo'", "[[0,null]]");
     rows("select city from t group by 1 order by count(*) desc, city limit 1", r#"[["Berlin"]]"#);
     rows("select max(amount) - min(amount) from t having count(*) > 1", "[[3]]");
+    // The alias of an aggregate may be the name of the column that it is of.
+    rows(
+        "select city, sum(amount) as amount from t group by city having sum(amount) > 1 order by sum(amount)",
+        r#"[["Rome, Italy",2],["Berlin",7]]"#,
+    );
+    rows("select amount * 2 as amount from t group by amount having sum(amount) > 3", "[[8]]");
+    rows("select amount * 2 as twice from t group by twice having sum(twice) > 6", "[[8]]");
 }
 
 #[test]
