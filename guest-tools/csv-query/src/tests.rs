@@ -139,6 +139,19 @@ fn what_cannot_be_is_refused_with_what_can() {
 }
 
 #[test]
+fn a_decimal_comma_is_not_taken_for_one_between_thousands() {
+    for (text, reason) in [
+        ("12,50 €", "number reads commas as thousands, and in `12,50 €` there is another"),
+        ("1.250,500", "number reads commas as thousands, and in `1.250,500`"),
+        ("0,125", "number reads commas as thousands, and in `0,125`"),
+        ("a,b", "number cannot read `a,b`"),
+    ] {
+        let refusal = ask(&format!("select number('{text}') from t")).unwrap_err();
+        assert!(refusal.starts_with(reason), "{refusal}");
+    }
+}
+
+#[test]
 fn refusals_say_where_and_queries_are_bounded() {
     assert!(ask("select ctiy from t").unwrap_err().starts_with("at character 8 of the query: "));
     let deep = format!("select {}1{} from t", "(".repeat(60), ")".repeat(60));
@@ -161,6 +174,8 @@ fn functions_have_their_values() {
         ("trim(' a ') || lower('B')", "\"ab\""),
         ("replace('aXbX', 'X', '--')", "\"a--b--\""),
         ("number('1,250.50 €') + 1", "1251.5"),
+        ("number('-$12,34,567')", "-1234567"),
+        ("number(replace(replace('1.250,50', '.', ''), ',', '.'))", "1250.5"),
         ("cast('7.9' as integer)", "7"),
         ("cast(7 as varchar(10))", "\"7\""),
         ("null = null", "null"),
