@@ -184,6 +184,8 @@ fn functions_have_their_values() {
         ("2 not between 3 and 4", "true"),
         ("1 in (2, null)", "null"),
         ("'5' = 5", "true"),
+        ("1 / 3, 100 / 3, -1 / 30", "0.333333333333,33.333333333333,-0.0333333333333"),
+        ("0.0000000000001 / 2", "5e-14"),
     ] {
         rows(&format!("select {expression} from t limit 1"), &format!("[[{value}]]"));
     }
