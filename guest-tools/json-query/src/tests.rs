@@ -125,4 +125,9 @@ fn results_are_bounded() {
     assert!(large.len() < 128 << 10 && large.ends_with("\"truncated\":true}"));
     let (_, message) = refusal("\"x\" * 200000", "null");
     assert_eq!(message, "a result is larger than 128 KiB; select less of it");
+    let deep = |levels| format!("reduce range({levels}) as $level (null; [.])");
+    let deepest = run(&deep(125), "null").unwrap().to_json();
+    assert!(serde_json::from_str::<serde_json::Value>(&deepest).is_ok());
+    let (_, message) = refusal(&deep(126), "null");
+    assert_eq!(message, "a result is more than 125 arrays and objects deep; select less of it");
 }
