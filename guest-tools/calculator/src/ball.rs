@@ -97,6 +97,11 @@ impl Ball {
         *self.middle.magnitude() <= self.radius
     }
 
+    /// Whether all of the ball is so near to zero that it is a right answer, be it as a whole number.
+    pub(crate) fn rounds_to_zero(&self) -> bool {
+        self.contains_zero() && self.top() < 0
+    }
+
     /// How many decimal digits of the middle are certain.
     pub(crate) fn certain_digits(&self) -> usize {
         let bits = self.middle.bits().saturating_sub(self.radius.bits() + 2);

@@ -53,7 +53,7 @@ fn calculate(Question { expression }: Question) -> Result<Answer, Failure> {
 
 fn evaluate(expression: &str) -> Result<Answer, Refusal> {
     let value = parser::parse(lexer::read_tokens(expression)?)?.run()?;
-    Ok(Answer::of(&value))
+    Answer::of(&value).map_err(|obstacle| Refusal { position: 1, reason: obstacle.to_string() })
 }
 
 agent_tool_sdk::export! {

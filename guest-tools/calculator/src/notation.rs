@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::ball::Ball;
 use super::number::Number;
+use super::obstacle::Obstacle;
 
 /// The most significant digits of a rounded value: those of IEEE 754's decimal128.
 const ROUNDED_DIGITS: usize = 34;
@@ -30,11 +31,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Writes a number down.
-    pub(crate) fn of(number: &Number) -> Self {
+    /// Writes a number down, unless nothing of it is certain.
+    pub(crate) fn of(number: &Number) -> Result<Self, Obstacle> {
         match number {
-            Number::Exact(ratio) => Self::of_ratio(ratio),
-            Number::Near(ball) => Self { value: write_ball(ball), exact: false, fraction: None },
+            Number::Exact(ratio) => Ok(Self::of_ratio(ratio)),
+            Number::Near(ball) => Ok(Self { value: write_ball(ball)?, exact: false, fraction: None }),
         }
     }
 
@@ -106,12 +107,14 @@ fn count_decimals(denominator: &BigInt) -> Option<u32> {
     (BigInt::from(5).pow(fives) == rest).then_some(fives.max(u32::try_from(twos).ok()?))
 }
 
-fn write_ball(ball: &Ball) -> String {
-    if ball.contains_zero() {
-        return "0".to_owned();
+fn write_ball(ball: &Ball) -> Result<String, Obstacle> {
+    if ball.rounds_to_zero() {
+        return Ok("0".to_owned());
     }
-    let digits = ball.certain_digits().clamp(1, ROUNDED_DIGITS);
-    round_to(&ball.middle(), digits).write(ROUNDED_DIGITS)
+    match ball.certain_digits().min(ROUNDED_DIGITS) {
+        0 => Err(Obstacle::NoDigitLeft),
+        digits => Ok(round_to(&ball.middle(), digits).write(ROUNDED_DIGITS)),
+    }
 }
 
 /// Rounds to that many significant digits, halves away from zero.

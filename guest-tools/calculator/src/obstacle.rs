@@ -19,6 +19,8 @@ pub(crate) enum Obstacle {
     TooCloseToCall,
     /// So many digits were lost on the way that none are left.
     TooUncertain,
+    /// None of the result's digits are certain.
+    NoDigitLeft,
 }
 
 impl fmt::Display for Obstacle {
@@ -33,6 +35,9 @@ impl fmt::Display for Obstacle {
                 "the value is irrational, or was rounded, and lies too close to a whole number to tell the side"
             }
             Self::TooUncertain => "the argument is not known precisely enough",
+            Self::NoDigitLeft => {
+                "no digit of the value is certain: nearly equal numbers were subtracted. Write it in another way"
+            }
         })
     }
 }

@@ -180,6 +180,14 @@ fn refusals_say_what_and_where() {
         ("2^-9^9", "2: the value is nearer to zero than 10^-10000, the least this calculator works with"),
         ("exp(1e9)", "1: the value is beyond 10^10000, the most this calculator works with"),
         ("1e10001", "1: a power of ten beyond 10000"),
+        (
+            "(sqrt(2)^2 - 2 + 1e-80) * 1e100",
+            "1: no digit of the value is certain: nearly equal numbers were subtracted. Write it in another way",
+        ),
+        (
+            "(1 + 1/10^76)^(10^76)",
+            "1: no digit of the value is certain: nearly equal numbers were subtracted. Write it in another way",
+        ),
         ("sin(1e30)", "1: angles beyond 10^19 are not worked with"),
         (
             "floor(sqrt(2)^2)",

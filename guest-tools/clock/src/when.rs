@@ -49,11 +49,15 @@ pub(crate) fn read(text: &str, zone: Option<&TimeZone>, now: Timestamp) -> Resul
     let pieces = Pieces::parse(text).map_err(|_| refuse(text))?;
     if let Some(annotation) = pieces.time_zone_annotation() {
         let zones = TimeZoneDatabase::bundled();
-        annotation.to_time_zone_with(&zones).map_err(|_| {
+        let own = annotation.to_time_zone_with(&zones).map_err(|_| {
             Failure::invalid_arguments(format!(
                 "there is no time zone such as stands in brackets in `{text}`"
             ))
         })?;
+        if pieces.to_numeric_offset().is_none() {
+            let time = pieces.time().unwrap_or_default();
+            return place(DateTime::from_parts(pieces.date(), time), &own);
+        }
         let instant = DateTimeParser::new().parse_zoned_with(&zones, text).map_err(|problem| {
             Failure::invalid_arguments(format!("`{text}` contradicts itself: {problem}"))
         })?;
@@ -174,6 +178,12 @@ mod tests {
                  UTC+02, and for the second write the offset +01"
             )
         );
+        for time in ["2026-03-29T02:30", "2026-10-25T02:30"] {
+            let in_brackets = describe(&format!("{time}[Europe/Berlin]"), Some("Asia/Tokyo"));
+            assert_eq!(in_brackets, describe(time, Some("Europe/Berlin")), "{time}");
+        }
+        let second = describe("2026-10-25T02:30+01:00[Europe/Berlin]", None);
+        assert_eq!(second, ("instant 2026-10-25T02:30:00+01:00[Europe/Berlin]".to_owned(), None));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use crate::value::{Value, read_number};
 
-/// What `number` takes out of a text: what people write into numbers.
-const DECORATION: [char; 11] = [',', '\'', '_', ' ', '\u{a0}', '\u{202f}', '$', '€', '£', '¥', '%'];
+/// What `number` takes out of a text beside commas: what people write into numbers.
+const DECORATION: [char; 10] = ['\'', '_', ' ', '\u{a0}', '\u{202f}', '$', '€', '£', '¥', '%'];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
@@ -107,7 +107,30 @@ fn undecorated_number(value: &Value) -> Result<Decimal, String> {
         return Ok(number);
     }
     let text: String = value.to_string().chars().filter(|one| !DECORATION.contains(one)).collect();
-    read_number(&text).ok_or_else(|| format!("number cannot read `{value}`: leave such rows out with WHERE"))
+    let number = read_number(&text.replace(',', ""));
+    let number =
+        number.ok_or_else(|| format!("number cannot read `{value}`: leave such rows out with WHERE"))?;
+    if has_decimal_comma(&text) {
+        return Err(format!(
+            "number reads commas as thousands, and in `{value}` there is another: write number(replace(replace(…, '.', ''), \
+             ',', '.')) if it is a decimal comma"
+        ));
+    }
+    Ok(number)
+}
+
+/// Whether a comma stands where none between thousands does: those have three digits behind the last one, and
+/// two or three between others (India's `12,34,567`).
+fn has_decimal_comma(number: &str) -> bool {
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+    let Some((first, groups)) = whole.split_once(',') else { return decimals.contains(',') };
+    let first = first.trim_start_matches(['-', '+']);
+    let mut groups = groups.rsplit(',').map(str::len);
+    let is_grouped = (1..=3).contains(&first.len())
+        && !first.starts_with('0')
+        && groups.next() == Some(3)
+        && groups.all(|digits| matches!(digits, 2 | 3));
+    !is_grouped || decimals.contains(',')
 }
 
 fn replace(text: &Value, others: &[Value]) -> Result<String, String> {

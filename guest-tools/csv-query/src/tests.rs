@@ -66,6 +66,13 @@ fn rows_are_grouped_and_sums_are_exact() {
     rows("select count(*), sum(amount) from t where city = 'Oslo'", "[[0,null]]");
     rows("select city from t group by 1 order by count(*) desc, city limit 1", r#"[["Berlin"]]"#);
     rows("select max(amount) - min(amount) from t having count(*) > 1", "[[3]]");
+    // The alias of an aggregate may be the name of the column that it is of.
+    rows(
+        "select city, sum(amount) as amount from t group by city having sum(amount) > 1 order by sum(amount)",
+        r#"[["Rome, Italy",2],["Berlin",7]]"#,
+    );
+    rows("select amount * 2 as amount from t group by amount having sum(amount) > 3", "[[8]]");
+    rows("select amount * 2 as twice from t group by twice having sum(twice) > 6", "[[8]]");
 }
 
 #[test]
@@ -132,6 +139,19 @@ fn what_cannot_be_is_refused_with_what_can() {
 }
 
 #[test]
+fn a_decimal_comma_is_not_taken_for_one_between_thousands() {
+    for (text, reason) in [
+        ("12,50 €", "number reads commas as thousands, and in `12,50 €` there is another"),
+        ("1.250,500", "number reads commas as thousands, and in `1.250,500`"),
+        ("0,125", "number reads commas as thousands, and in `0,125`"),
+        ("a,b", "number cannot read `a,b`"),
+    ] {
+        let refusal = ask(&format!("select number('{text}') from t")).unwrap_err();
+        assert!(refusal.starts_with(reason), "{refusal}");
+    }
+}
+
+#[test]
 fn refusals_say_where_and_queries_are_bounded() {
     assert!(ask("select ctiy from t").unwrap_err().starts_with("at character 8 of the query: "));
     let deep = format!("select {}1{} from t", "(".repeat(60), ")".repeat(60));
@@ -154,6 +174,8 @@ fn functions_have_their_values() {
         ("trim(' a ') || lower('B')", "\"ab\""),
         ("replace('aXbX', 'X', '--')", "\"a--b--\""),
         ("number('1,250.50 €') + 1", "1251.5"),
+        ("number('-$12,34,567')", "-1234567"),
+        ("number(replace(replace('1.250,50', '.', ''), ',', '.'))", "1250.5"),
         ("cast('7.9' as integer)", "7"),
         ("cast(7 as varchar(10))", "\"7\""),
         ("null = null", "null"),
@@ -162,6 +184,8 @@ fn functions_have_their_values() {
         ("2 not between 3 and 4", "true"),
         ("1 in (2, null)", "null"),
         ("'5' = 5", "true"),
+        ("1 / 3, 100 / 3, -1 / 30", "0.333333333333,33.333333333333,-0.0333333333333"),
+        ("0.0000000000001 / 2", "5e-14"),
     ] {
         rows(&format!("select {expression} from t limit 1"), &format!("[[{value}]]"));
     }

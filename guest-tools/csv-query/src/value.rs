@@ -7,7 +7,8 @@ use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Decimal places of a quotient, which seldom ends by itself.
+/// Decimal places of a quotient, which seldom ends by itself. Of one below 1 the zeros behind the point do
+/// not count.
 const PLACES_OF_QUOTIENTS: u32 = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +126,10 @@ pub(crate) fn read_number(text: &str) -> Option<Decimal> {
 
 /// Divides; none by zero.
 pub(crate) fn divide(one: Decimal, another: Decimal) -> Option<Decimal> {
-    one.checked_div(another).map(|quotient| quotient.round_dp(PLACES_OF_QUOTIENTS).normalize())
+    let quotient = one.checked_div(another)?;
+    let digits = quotient.mantissa().unsigned_abs().checked_ilog10().map_or(0, |power| power + 1);
+    let places = (quotient.scale() + PLACES_OF_QUOTIENTS).saturating_sub(digits);
+    Some(quotient.round_dp(places.max(PLACES_OF_QUOTIENTS)).normalize())
 }
 
 impl fmt::Display for Value {

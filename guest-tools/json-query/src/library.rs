@@ -3,7 +3,7 @@
 //! Those written in Rust are taken from jaq's crates. Those written in jq would have to be parsed and
 //! compiled for every call, 170 of them, which takes thirty times as long as a usual query: so the folder
 //! `library` has the texts of jaq's crates, and only what a query needs is read from them. A test compares
-//! them with jaq's own.
+//! them with jaq's own. What jq has beside them stands in `ours.jq`.
 
 use jaq_core::box_iter::box_once;
 use jaq_core::data::JustLut;
@@ -14,10 +14,14 @@ use jaq_json::{Map, Val};
 /// What jaq's machinery is instantiated with: JSON values, and no data beside them.
 pub(crate) type Kind = JustLut<Val>;
 
-/// The texts of `jaq_core::defs`, `jaq_std::defs` and `jaq_json::defs`, in the order in which they build on
-/// one another.
-static TEXTS: [&str; 3] =
-    [include_str!("library/core.jq"), include_str!("library/std.jq"), include_str!("library/json.jq")];
+/// The texts of `jaq_core::defs`, `jaq_std::defs` and `jaq_json::defs`, and what jq has beside them, in the
+/// order in which they build on one another.
+static TEXTS: [&str; 4] = [
+    include_str!("library/core.jq"),
+    include_str!("library/std.jq"),
+    include_str!("library/json.jq"),
+    include_str!("library/ours.jq"),
+];
 
 /// The functions written in Rust. `env` stands for an empty environment, and `now` is not there: what a query
 /// yields depends on nothing but the query and its input, which is what the tool's hints promise.

@@ -14,6 +14,9 @@ use crate::refusal;
 const MOST_RESULTS: usize = 1000;
 /// The most JSON that is returned, in bytes: it is a model that has to read it.
 const MOST_BYTES: usize = 128 << 10;
+/// The most arrays and objects within one another of a result: what readers of JSON take, `serde_json` first,
+/// when they stand in an answer.
+const MOST_DEPTH: usize = 125;
 
 /// The results.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -35,7 +38,7 @@ impl Results {
         for value in values {
             let value = value.map_err(|exception| refuse_exception(exception, collected.results.len()))?;
             let mut json = String::new();
-            write_json(&mut json, &value)?;
+            write_json(&mut json, &value, 0)?;
             bytes += json.len();
             if collected.results.is_empty() && bytes > MOST_BYTES {
                 return Err(refusal::at_run_time(&"a result is larger than 128 KiB; select less of it"));
@@ -64,7 +67,13 @@ fn refuse_exception(exception: Exn<'_, Val>, results: usize) -> Failure {
     }
 }
 
-fn write_json(json: &mut String, value: &Val) -> Result<(), Failure> {
+/// Writes a value that stands in so many arrays and objects.
+fn write_json(json: &mut String, value: &Val, depth: usize) -> Result<(), Failure> {
+    if depth == MOST_DEPTH && matches!(value, Val::Arr(_) | Val::Obj(_)) {
+        return Err(refusal::at_run_time(&format_args!(
+            "a result is more than {MOST_DEPTH} arrays and objects deep; select less of it"
+        )));
+    }
     match value {
         Val::Null => json.push_str("null"),
         Val::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
@@ -79,7 +88,7 @@ fn write_json(json: &mut String, value: &Val) -> Result<(), Failure> {
                 if index > 0 {
                     json.push(',');
                 }
-                write_json(json, value)?;
+                write_json(json, value, depth + 1)?;
             }
             json.push(']');
         }
@@ -96,7 +105,7 @@ fn write_json(json: &mut String, value: &Val) -> Result<(), Failure> {
                 };
                 write_text(json, key);
                 json.push(':');
-                write_json(json, value)?;
+                write_json(json, value, depth + 1)?;
             }
             json.push('}');
         }

@@ -41,6 +41,13 @@ fn selects_and_reshapes() {
         ("\"2026-07-14T12:00:00Z\" | fromdate", "[1784030400]"),
         ("\"[1,{\\\"a\\\":2}]\" | fromjson", r#"[[1,{"a":2}]]"#),
         ("# a comment\n.open", "[true]"),
+        (
+            ".items[0] | [.name, .price, .tags == [], null, \"a\\\"b,c\"] | @csv",
+            r#"["\"pen\",2,false,,\"a\"\"b,c\""]"#,
+        ),
+        ("[\"a\\tb\\\\\\n\", 1.5, true, null] | @tsv", r#"["a\\tb\\\\\\n\t1.5\ttrue\t"]"#),
+        (".items | map(select(.name | IN(\"pen\", \"cap\")) | .price), IN(.[].price; 40)", "[[2],true]"),
+        (".items | INDEX(.name) | .lamp.price", "[40]"),
     ] {
         check(query, SHOP, results);
     }
@@ -109,6 +116,7 @@ fn a_query_that_fails_says_at_what() {
         ("halt", "the query calls halt; there is nothing to halt here"),
         ("{(1): 2}", "a result has the key 1; JSON's keys are text"),
         ("\"a\" | tobytes", "a result holds bytes, which JSON cannot; make text of them"),
+        ("[[1]] | @csv", "\"[1] cannot stand in a line of CSV\""),
     ] {
         assert_eq!(refusal(query, "1"), ("query-failed".to_owned(), message.to_owned()), "{query}");
     }
@@ -125,4 +133,9 @@ fn results_are_bounded() {
     assert!(large.len() < 128 << 10 && large.ends_with("\"truncated\":true}"));
     let (_, message) = refusal("\"x\" * 200000", "null");
     assert_eq!(message, "a result is larger than 128 KiB; select less of it");
+    let deep = |levels| format!("reduce range({levels}) as $level (null; [.])");
+    let deepest = run(&deep(125), "null").unwrap().to_json();
+    assert!(serde_json::from_str::<serde_json::Value>(&deepest).is_ok());
+    let (_, message) = refusal(&deep(126), "null");
+    assert_eq!(message, "a result is more than 125 arrays and objects deep; select less of it");
 }

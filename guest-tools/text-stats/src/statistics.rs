@@ -9,6 +9,9 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// How many of the most frequent words are named.
 const FREQUENT_WORDS: usize = 5;
 
+/// How many characters of a word are shown: it is a model that has to read it, and a text may be one word.
+const SHOWN_CHARACTERS: usize = 100;
+
 /// What a text is made of.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Statistics {
@@ -29,7 +32,8 @@ pub(crate) struct Statistics {
     lines: usize,
     /// Blocks of lines with something on them, separated by blank lines.
     paragraphs: usize,
-    /// The word with the most characters, the first of them if there are several; absent without words.
+    /// The word with the most characters, the first of them if there are several; absent without words. After
+    /// 100 characters it is cut, and so are the frequent ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     longest_word: Option<String>,
     /// The up to five words that occur most often, among those that occur more than once; upper and lower
@@ -74,12 +78,23 @@ impl Statistics {
                 longest = (length, word);
             }
         }
-        self.longest_word = (longest.0 > 0).then(|| longest.1.to_owned());
+        self.longest_word = (longest.0 > 0).then(|| shown(longest.1));
         let repeated = counts.into_iter().filter(|(_, count)| *count > 1);
         self.frequent_words = repeated.map(|(word, count)| Frequency { word, count }).collect();
         // A stable sort: words of one count stay in the order of the alphabet.
         self.frequent_words.sort_by_key(|frequency| std::cmp::Reverse(frequency.count));
         self.frequent_words.truncate(FREQUENT_WORDS);
+        for frequency in &mut self.frequent_words {
+            frequency.word = shown(&frequency.word);
+        }
+    }
+}
+
+/// The beginning of a word.
+fn shown(word: &str) -> String {
+    match word.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()),
+        None => word.to_owned(),
     }
 }
 
@@ -143,6 +158,15 @@ mod tests {
             let counted = (statistics.graphemes, statistics.characters, statistics.bytes);
             assert_eq!(counted, (graphemes, characters, bytes), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_word_without_end_is_not_repeated_to_the_model() {
+        let word = "é".repeat(10_000);
+        let statistics = Statistics::of(&format!("{word} {word}"));
+        let shown = format!("{}…", "é".repeat(100));
+        assert_eq!(statistics.longest_word.as_ref(), Some(&shown));
+        assert_eq!(statistics.frequent_words, [Frequency { word: shown, count: 2 }]);
     }
 
     #[test]

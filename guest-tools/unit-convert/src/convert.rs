@@ -18,10 +18,14 @@ pub(crate) struct Answer {
     to: String,
 }
 
+/// The longest number that is read, in bytes: every float is shorter.
+const LONGEST_VALUE: usize = 400;
+
 /// Converts between two units, given by name.
-pub(crate) fn convert(value: f64, from: &str, to: &str) -> Result<Answer, String> {
-    // The shortest decimal that is this float: what was written.
-    let value = read(&value.to_string()).ok_or("`value` is no finite number")?;
+pub(crate) fn convert(value: &str, from: &str, to: &str) -> Result<Answer, String> {
+    let value = Some(value).filter(|value| value.len() <= LONGEST_VALUE);
+    let value = value.and_then(|value| read(&value.to_ascii_lowercase()));
+    let value = value.ok_or("`value` is no finite number")?;
     let (ours, theirs) = (find(from)?, find(to)?);
     let pair = ours.iter().find_map(|from| {
         let to = theirs.iter().find(|to| to.quantity == from.quantity)?;
@@ -57,8 +61,25 @@ fn refuse(ours: &[Found], theirs: &[Found]) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::convert;
+    use super::Answer;
     use crate::units::QUANTITIES;
+
+    fn convert(value: f64, from: &str, to: &str) -> Result<Answer, String> {
+        super::convert(&value.to_string(), from, to)
+    }
+
+    #[test]
+    fn all_digits_that_were_written_count() {
+        for (value, bits) in [
+            ("9007199254740993", "72057594037927944"),
+            ("18446744073709551615", "147573952589676412920"),
+            ("1.25E3", "10000"),
+            ("1e-1", "0.8"),
+        ] {
+            let answer = super::convert(value, "B", "bit").unwrap();
+            assert_eq!((answer.value.as_str(), answer.exact), (bits, true), "{value}");
+        }
+    }
 
     #[test]
     fn values_are_converted() {
@@ -78,6 +99,9 @@ mod tests {
             (90.0, "°", "turn", "0.25", true),
             (1.0, "hp", "W", "745.69987158227022", true),
             (30.0, "'", "degree", "0.5", true),
+            (250.0, "Cal", "kJ", "1046", true),
+            (1.0, "Calories", "calories", "1000", true),
+            (1.0, "kcal", "kilocalories", "1", true),
             (1.0, "year", "days", "365.2425", true),
             (1.0, "ly", "km", "9460730472580.8", true),
             (0.1, "m", "mm", "100", true),

@@ -17,6 +17,7 @@ mod units;
 use agent_tool_sdk::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use convert::Answer;
 
@@ -24,14 +25,16 @@ use convert::Answer;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Question {
-    value: f64,
+    // As it is written: a float does not have all digits of a whole number beyond 2^53.
+    #[schemars(with = "f64")]
+    value: Box<RawValue>,
     /// Such as mi, km/h, GiB
     from: String,
     to: String,
 }
 
 fn unit_convert(Question { value, from, to }: Question) -> Result<Answer, Failure> {
-    convert::convert(value, &from, &to).map_err(Failure::invalid_arguments)
+    convert::convert(value.get(), &from, &to).map_err(Failure::invalid_arguments)
 }
 
 agent_tool_sdk::export! {

@@ -161,7 +161,8 @@ impl<'a> Exchange<'a> {
 
 /// The answer that a message is.
 fn answer(message: &Envelope<'_>) -> Result<Next, McpError> {
-    if let Some(error) = message.error {
+    // Some servers write the one of both that is not there as null.
+    if let Some(error) = message.error.filter(|error| error.get() != "null") {
         let error = value_of(error)?;
         let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
         let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
@@ -199,6 +200,8 @@ mod tests {
         assert_eq!(taken(&mut exchange, &changed), Ok(Next::GoOn));
         assert!(exchange.tools_changed);
         let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": { "a": 1 } });
+        assert_eq!(taken(&mut exchange, &answer), Ok(Next::Answer(json!({ "a": 1 }))));
+        let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": { "a": 1 }, "error": null });
         assert_eq!(taken(&mut exchange, &answer), Ok(Next::Answer(json!({ "a": 1 }))));
         let error = json!({ "jsonrpc": "2.0", "id": 7, "error": { "code": -32602, "message": "no\u{1b}" } });
         let refused = McpError::Refused { code: -32602, message: "no\u{1b}".into() };

@@ -12,8 +12,7 @@ pub(crate) enum Challenge {
 /// The first challenge that is understood. A header may hold several, and there may be several headers.
 pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Option<Challenge> {
     let mut basic = None;
-    for header in headers {
-        let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
+    for (scheme, rest) in headers.into_iter().flat_map(challenges) {
         if scheme.eq_ignore_ascii_case("bearer") {
             let parameters = parameters(rest);
             let find = |name: &str| {
@@ -29,6 +28,16 @@ pub(crate) fn parse<'a>(headers: impl IntoIterator<Item = &'a str>) -> Option<Ch
         }
     }
     basic
+}
+
+/// The schemes that a header names, each with what is behind it. Commas stand between parameters too: those
+/// are taken for schemes that nobody knows.
+fn challenges(header: &str) -> impl Iterator<Item = (&str, &str)> {
+    let starts = std::iter::once(0).chain(header.match_indices(',').map(|(at, _)| at + 1));
+    starts.map(move |at| {
+        let challenge = header.get(at..).unwrap_or_default().trim();
+        challenge.split_once(' ').unwrap_or((challenge, ""))
+    })
 }
 
 /// `name="value"` or `name=value`, between commas.
@@ -81,6 +90,9 @@ mod tests {
         );
         assert_eq!(parse([r#"Basic realm="basic-realm""#]), Some(Challenge::Basic));
         assert_eq!(parse(["Basic", r#"Bearer realm="https://a""#]), bearer("https://a", None));
+        let several = r#"Negotiate, Basic realm="a, b", Bearer realm="https://a",service="b""#;
+        assert_eq!(parse([several]), bearer("https://a", Some("b")));
+        assert_eq!(parse(["Negotiate, Basic"]), Some(Challenge::Basic));
         for useless in ["", "Negotiate", "Bearer", r#"Bearer service="x""#, "Bearer realm"] {
             assert_eq!(parse([useless]), None, "{useless}");
         }

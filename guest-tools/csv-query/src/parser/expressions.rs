@@ -231,7 +231,7 @@ impl Parser<'_> {
             }
             None
         } else {
-            Some(self.expression()?)
+            Some(self.within_aggregate()?)
         };
         if self.aggregates.len() > outer || argument.as_ref().is_some_and(Expression::has_aggregate) {
             return Err(Refusal { reason: "an aggregate cannot be of another one".to_owned(), ..started });
@@ -246,6 +246,18 @@ impl Parser<'_> {
             self.aggregates.push(aggregate);
             self.aggregates.len() - 1
         })))
+    }
+
+    /// What an aggregate is of: there a name is a column's before it is an alias, as in SQLite, so that
+    /// `sum(amount) AS amount` can be sorted by `sum(amount)`.
+    fn within_aggregate(&mut self) -> Result<Expression, Refusal> {
+        let aliases = std::mem::take(&mut self.aliases);
+        let others: Vec<_> =
+            aliases.iter().filter(|(alias, _)| self.find_column(alias, false).is_err()).cloned().collect();
+        self.aliases = others;
+        let argument = self.expression();
+        self.aliases = aliases;
+        argument
     }
 
     fn cast(&mut self) -> Result<Expression, Refusal> {

@@ -31,7 +31,8 @@ pub(super) fn send(
     let (authority, path) = rest.split_at(split);
     let path = path.split('#').next().unwrap_or_default();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    let scheme = match scheme {
+    // Links on pages have it in capitals, too (RFC 3986, 3.1).
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
         "https" => Scheme::Https,
         "http" => Scheme::Http,
         other => Scheme::Other(other.to_owned()),
