@@ -124,7 +124,7 @@ fn whole(number: &Number) -> Result<i128, Mismatch> {
     }
 }
 
-fn decimal(digits: &str) -> Result<i128, Mismatch> {
+pub(super) fn decimal(digits: &str) -> Result<i128, Mismatch> {
     let unsigned = digits.strip_prefix('-').unwrap_or(digits);
     // Twenty digits are all that 64 bits need.
     let is_decimal = (1..=20).contains(&unsigned.len()) && unsigned.bytes().all(|byte| byte.is_ascii_digit());
