@@ -229,6 +229,26 @@ async fn where_nobody_is_asked_another_description_is_taken_over_with_an_audit_l
     assert!(trail[0].detail.contains("describes itself otherwise"), "{}", trail[0].detail);
 }
 
+/// As an old release beside a new one, of which each reads the same bytes in its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_that_read_one_version_otherwise_do_not_take_it_over_in_turns() {
+    let mut fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &grows())]).await;
+    fleet.limits = little_memory();
+    let two = fleet.replica(&[]).await;
+    two.until(|host| descriptions(host) == ["!ritten as text."]).await;
+    for _ in 0..4 {
+        one.host.host.reload().await;
+        two.host.host.reload().await;
+    }
+    assert_eq!(descriptions(&one.host), ["Written as text."]);
+    assert_eq!(descriptions(&two.host), ["!ritten as text."]);
+    let trail = one.host.host.audit("greet").await.unwrap();
+    let taken_over =
+        trail.iter().filter(|line| (line.by.as_str(), line.action.as_str()) == ("off", "approved"));
+    assert!((1..=2).contains(&taken_over.count()), "{trail:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_digest_of_the_catalog_is_that_of_the_definitions() {
     let digest = |host: &Host| host.host.everything().catalog().digest().to_owned();
