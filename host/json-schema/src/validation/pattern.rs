@@ -1,6 +1,8 @@
 //! Regular expressions of strangers: small programs only, and a match pays for its length times their size.
 
+use std::collections::HashMap;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
@@ -9,8 +11,8 @@ use super::fuel::{Exhausted, Fuel};
 /// Longest pattern, in bytes.
 const SOURCE_BYTES: usize = 2 << 10;
 
-/// Most patterns of one component, and most bytes of their programs together.
-const PATTERNS: u32 = 100;
+/// Most different patterns of one component, and most bytes of their programs together.
+const PATTERNS: usize = 100;
 const PROGRAMS_BYTES: usize = 1 << 20;
 
 /// Sizes a program may have, smallest first: the crate does not tell how large one became, only whether it
@@ -34,19 +36,27 @@ pub(crate) struct Pattern {
 /// What the patterns of one component used up.
 #[derive(Debug, Default)]
 pub(crate) struct PatternBudget {
-    patterns: u32,
+    /// Patterns by their sources: those of a typed component stand in it once for each integer of 64 bits.
+    known: HashMap<String, Arc<Pattern>>,
     bytes: usize,
 }
 
 impl Pattern {
-    /// Reads a pattern of ECMA 262's syntax, or says what is wrong with it.
-    pub(crate) fn compile(source: &str, budget: &mut PatternBudget, fuel: &mut Fuel) -> Result<Self, String> {
+    /// Reads a pattern of ECMA 262's syntax, or says what is wrong with it. A pattern that was read before is
+    /// shared.
+    pub(crate) fn compile(
+        source: &str,
+        budget: &mut PatternBudget,
+        fuel: &mut Fuel,
+    ) -> Result<Arc<Self>, String> {
         if source.len() > SOURCE_BYTES {
             return Err(format!("is a pattern of more than {SOURCE_BYTES} bytes"));
         }
-        budget.patterns += 1;
-        if budget.patterns > PATTERNS {
-            return Err(format!("is one pattern too many: a component may have {PATTERNS}"));
+        if let Some(known) = budget.known.get(source) {
+            return Ok(known.clone());
+        }
+        if budget.known.len() >= PATTERNS {
+            return Err(format!("is one pattern too many: a component may have {PATTERNS} different ones"));
         }
         let translated = jsonschema_regex::to_rust_regex(source)
             .map_err(|()| "is not a regex: try it in a browser, as new RegExp(…)".to_owned())?;
@@ -68,7 +78,9 @@ impl Pattern {
                     "is a pattern too many: together the component's patterns are too large".to_owned()
                 );
             }
-            return Ok(Self { regex, steps_per_byte: (bytes / BYTES_PER_STEP) as u64 });
+            let pattern = Arc::new(Self { regex, steps_per_byte: (bytes / BYTES_PER_STEP) as u64 });
+            budget.known.insert(source.to_owned(), pattern.clone());
+            return Ok(pattern);
         }
         Err("is a pattern that is too large when its repetitions are written out: ask for less of them, or for maxLength beside it".to_owned())
     }
@@ -102,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn compile(source: &str) -> Result<Pattern, String> {
+    fn compile(source: &str) -> Result<Arc<Pattern>, String> {
         let mut fuel = Fuel::until(Instant::now() + Duration::from_secs(60));
         Pattern::compile(source, &mut PatternBudget::default(), &mut fuel)
     }

@@ -2,6 +2,7 @@
 //! leads to a part of the value.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ pub(crate) enum Keyword {
         least: u64,
         most: u64,
     },
-    Pattern(Pattern),
+    Pattern(Arc<Pattern>),
     ItemCount {
         least: u64,
         most: u64,
@@ -108,7 +109,7 @@ impl Keyword {
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     pub(crate) named: BTreeMap<String, Id>,
-    pub(crate) matching: Vec<(Pattern, Id)>,
+    pub(crate) matching: Vec<(Arc<Pattern>, Id)>,
     pub(crate) other: Option<Id>,
 }
 

@@ -132,6 +132,22 @@ fn fixed_values_booleans_and_patterns_have_weight() {
 }
 
 #[test]
+fn a_pattern_counts_once_however_often_it_stands_there() {
+    let patterns = |count: usize, pattern: fn(usize) -> String| {
+        let members: serde_json::Map<_, _> =
+            (0..count).map(|n| (format!("m{n}"), json!({ "pattern": pattern(n) }))).collect();
+        json!({ "properties": members })
+    };
+    // A typed component has such a one for each integer of 64 bits.
+    let same = patterns(150, |_| "^[0-9]{1,20}$".to_owned());
+    assert_eq!(check(&same, &json!({ "m0": "1", "m149": "20" })), Ok(()));
+    assert!(wrong(&same, &json!({ "m149": "x" })).contains("does not match"));
+    assert!(read(&patterns(100, |n| format!("^{n}$")).to_string()).is_ok());
+    let text = problem(&patterns(101, |n| format!("^{n}$")));
+    assert!(text.contains("a component may have 100 different ones"), "{text}");
+}
+
+#[test]
 fn parts_may_be_shared_and_values_are_held_against_them() {
     let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
         "$defs": {"n": {"type": "integer"}},

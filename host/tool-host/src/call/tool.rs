@@ -84,10 +84,13 @@ impl Tool {
 
     /// What somebody has to approve before this call is made.
     pub(crate) fn approval(&self, runtime: &Runtime, call: &ToolCall) -> Option<WaitTerms> {
-        let current = runtime.grants.current();
+        let (current, identity) = (runtime.grants.current(), self.component.identity());
+        if !self.policy.asks_about(&current, identity) {
+            return None;
+        }
         let hints = self.definition.spec.hints;
-        let identity = self.component.identity();
-        let (rule, policy) = self.policy.approval(&current, identity, (&hints, &call.arguments))?;
+        let arguments = self.component.call_interface.for_rules(&self.name, &call.arguments);
+        let (rule, policy) = self.policy.approval(&current, identity, (&hints, arguments.as_ref()))?;
         Some(WaitTerms {
             kind: WaitKind::Approval,
             answer: None,

@@ -1,6 +1,7 @@
 //! How the tools of a component are called: by the contract, as JSON text, or by the typed functions that it
 //! exports, whose arguments and answers `typed/` maps to JSON and back.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -121,6 +122,17 @@ impl CallInterface {
                 _ => Transfer::Flags,
             },
         }
+    }
+
+    /// The arguments of a tool as rules of the policy are held against them: what the component reads as a
+    /// number is one.
+    pub(crate) fn for_rules<'a>(&self, tool: &str, arguments: &'a Value) -> Cow<'a, Value> {
+        let function = match self {
+            Self::Typed { functions, .. } => functions.get(tool),
+            Self::Contract(_) | Self::Mcp { .. } => None,
+        };
+        function
+            .map_or(Cow::Borrowed(arguments), |function| Cow::Owned(function.tool.with_numbers(arguments)))
     }
 
     /// A call, or what is wrong with its arguments. Absent if there is no such tool.

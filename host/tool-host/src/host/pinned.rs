@@ -52,9 +52,14 @@ impl ToolHost {
     /// A version that does not serve.
     async fn version(&self, name: &str, digest: &str) -> Option<Arc<Component>> {
         let approved = self.approved(name, digest).await?;
-        if let Some(component) =
-            self.published.retired().get(name, digest).filter(|retired| approved.admits(retired))
-        {
+        let kept = || self.published.retired().get(name, digest).filter(|retired| approved.admits(retired));
+        if let Some(component) = kept() {
+            return Some(component);
+        }
+        // One load at a time: of many runs that are taken up at once the first loads their version, and the
+        // bytes of one component are held.
+        let _one_at_a_time = self.published.retired().one_load().await;
+        if let Some(component) = kept() {
             return Some(component);
         }
         let rollout = self.rollout.clone();

@@ -15,7 +15,8 @@ use crate::folder::{Fingerprint, Listing};
 
 /// When its file changes, an attempt that has run for longer is given up: its result is out of date, and an
 /// operator who mends a file that is slow to compile should not wait for it. A younger one is left to end, so
-/// that a file which changes all the time is loaded all the same.
+/// that a file which changes all the time is loaded all the same. Where the records say which version serves,
+/// an attempt at another one is given up at once.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
 
 /// What tells one version that is proposed from the next without reading it.
@@ -68,7 +69,10 @@ impl Attempts {
     pub(super) fn wants(&mut self, looks: &Looks, now: Instant) -> bool {
         match &self.under_way {
             Some(load) if load.looks.as_ref() == Some(looks) => false,
-            Some(load) => now.saturating_duration_since(load.begun) >= GIVE_UP_AFTER,
+            Some(load) => {
+                load.is_of_another_version(looks)
+                    || now.saturating_duration_since(load.begun) >= GIVE_UP_AFTER
+            }
             None if self.seen.as_ref() == Some(looks) => self.retry.is_due(now),
             None => {
                 self.retry = Retry::default();
@@ -118,6 +122,16 @@ impl Attempts {
 impl Load {
     pub(super) fn new(ticket: u64, looks: Option<Looks>, abort: AbortHandle) -> Self {
         Self { ticket, looks, digest: None, begun: Instant::now(), abort }
+    }
+
+    /// Whether it is of another version than the records have serve. Left to end, it would serve although it
+    /// was rolled back meanwhile.
+    fn is_of_another_version(&self, looks: &Looks) -> bool {
+        let Looks::Kept { digest, .. } = looks else { return false };
+        match (&self.digest, &self.looks) {
+            (Some(own), _) | (None, Some(Looks::Kept { digest: own, .. })) => own != digest,
+            (None, _) => false,
+        }
     }
 
     /// Goes on with what was read.
@@ -170,7 +184,24 @@ mod tests {
         let mut attempts = Attempts::default();
         begin(&mut attempts, "a");
         let begun = attempts.under_way.as_ref().unwrap().begun;
-        assert!(!attempts.wants(&kept("b"), begun + GIVE_UP_AFTER / 2));
-        assert!(attempts.wants(&kept("b"), begun + GIVE_UP_AFTER));
+        let described = Looks::Kept { digest: "a".to_owned(), facts: "others".to_owned() };
+        assert!(!attempts.wants(&described, begun + GIVE_UP_AFTER / 2));
+        assert!(attempts.wants(&described, begun + GIVE_UP_AFTER));
+    }
+
+    #[test]
+    fn an_attempt_at_a_version_that_was_rolled_back_meanwhile_is_given_up_at_once() {
+        let mut attempts = Attempts::default();
+        begin(&mut attempts, "a");
+        let begun = attempts.under_way.as_ref().unwrap().begun;
+        assert!(attempts.wants(&kept("b"), begun));
+        // A file of the folder, which is known by its digest once it was read.
+        let mut load = Load::new(2, Some(Looks::File(None)), AbortHandle::new_pair().0);
+        load.begun = begun;
+        attempts.under_way = Some(load);
+        assert!(!attempts.wants(&kept("b"), begun));
+        attempts.under_way.as_mut().unwrap().go_on("a".to_owned(), AbortHandle::new_pair().0);
+        assert!(!attempts.wants(&kept("a"), begun));
+        assert!(attempts.wants(&kept("b"), begun));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use agent_core::ports::AdminError;
 use agent_core::words::{ComponentRecord, ComponentVersion, Millis, VersionSource};
 use futures::FutureExt;
-use tool_versions::record::{Change, says_nothing_new};
+use tool_versions::record::{Change, is_approved, says_nothing_new};
 
 use super::Inventory;
 use super::attempts::{Load, Looks};
@@ -155,6 +155,13 @@ impl Inventory {
     }
 }
 
+/// Whether a version waits and its file is signed. It may have been signed since it was proposed, and the
+/// store has a signature from proposals only.
+fn waits_signed(record: &ComponentRecord, content: &Content) -> bool {
+    let waits = |version: &ComponentVersion| version.digest == content.digest && !is_approved(version);
+    content.signature.is_some() && record.versions.iter().any(waits)
+}
+
 /// What a proposal needs.
 struct Proposer {
     runtime: Arc<Runtime>,
@@ -216,7 +223,10 @@ impl Proposer {
         let content = load::read_counted(&self.runtime, memory, name, &source).await?;
         let store = self.rollout.store();
         let found = store.record(name).await.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?;
-        if found.as_ref().is_some_and(|found| says_nothing_new(&found.record, &content.digest)) {
+        let is_known = |record: &ComponentRecord| {
+            says_nothing_new(record, &content.digest) && !waits_signed(record, &content)
+        };
+        if found.as_ref().is_some_and(|found| is_known(&found.record)) {
             return Ok(Proposed::Known(content.digest));
         }
         let known = found.map(|found| self.known_before(found.record)).unwrap_or_default();

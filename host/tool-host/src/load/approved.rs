@@ -71,7 +71,8 @@ impl Approved {
 }
 
 /// Refuses a component that was loaded and describes itself in another way than was approved, unless nobody
-/// has to be asked: then the record takes over how it describes itself now.
+/// has to be asked: then the record takes over how it describes itself now. Each process has it do so once:
+/// with a release beside it that reads the same bytes otherwise, the two would write in turns for ever.
 pub(crate) async fn hold(
     runtime: &Runtime,
     rollout: Option<&Rollout>,
@@ -82,11 +83,18 @@ pub(crate) async fn hold(
     // A command only looks, and what is remembered here is no record.
     let is_recorded = runtime.remembers && matches!(approved, Approved::Facts(_));
     let Some(rollout) = rollout.filter(|_| is_recorded && !runtime.needs_approval) else { return Err(error) };
+    let described = format!("{} {}", component.id, component.facts_digest());
+    if rollout.taken_over.lock().contains(&described) {
+        return Ok(());
+    }
     tracing::warn!(component = component.id, %error, "another description of a tool component is taken over");
     let facts = Box::new(component.facts());
     let change = Change::Described { digest: component.digest.clone(), facts };
     match rollout.change(&component.name, "off", |_| Ok(change.clone())).await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            rollout.taken_over.lock().insert(described);
+            Ok(())
+        }
         Err(error) => Err(LoadError::NotWrittenDown(error.to_string())),
     }
 }

@@ -16,7 +16,7 @@ mod shadow;
 mod trap_rollback;
 
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tool_versions::approval::{self, Circumstances};
@@ -74,6 +74,9 @@ pub(crate) struct Rollout {
     is_followed: bool,
     /// The versions whose calls are counted now.
     counted: Mutex<Counted>,
+    /// The descriptions that this process has had the records take over: versions, each with the digest of
+    /// its facts.
+    pub(crate) taken_over: Mutex<BTreeSet<String>>,
     observer: Arc<dyn Observer>,
 }
 
@@ -109,6 +112,7 @@ impl Rollout {
             served: watch::Sender::new(0),
             is_followed,
             counted: Mutex::default(),
+            taken_over: Mutex::default(),
             observer,
         }
     }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
 
 use crate::component::Component;
 
@@ -14,7 +15,11 @@ const MOST_RETIRED: usize = 16;
 
 /// Versions that were replaced, the last one first.
 #[derive(Default)]
-pub(crate) struct Retired(Mutex<VecDeque<Arc<Component>>>);
+pub(crate) struct Retired {
+    kept: Mutex<VecDeque<Arc<Component>>>,
+    /// Held while a version is loaded that is to be kept.
+    loading: AsyncMutex<()>,
+}
 
 impl Retired {
     /// Keeps those that served and do not any more.
@@ -28,15 +33,20 @@ impl Retired {
 
     /// Keeps a version.
     pub(crate) fn add(&self, component: Arc<Component>) {
-        let mut kept = self.0.lock();
+        let mut kept = self.kept.lock();
         kept.retain(|other| other.id != component.id);
         kept.push_front(component);
         kept.truncate(MOST_RETIRED);
     }
 
+    /// Waits until nothing else is being loaded to be kept.
+    pub(crate) async fn one_load(&self) -> MutexGuard<'_, ()> {
+        self.loading.lock().await
+    }
+
     /// A version that is kept.
     pub(crate) fn get(&self, name: &str, digest: &str) -> Option<Arc<Component>> {
-        let kept = self.0.lock();
+        let kept = self.kept.lock();
         kept.iter().find(|component| *component.name == *name && component.digest == digest).cloned()
     }
 }

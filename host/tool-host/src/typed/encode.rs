@@ -125,7 +125,7 @@ fn whole(number: &Number) -> Result<i128, Mismatch> {
 }
 
 /// An integer of 64 bits as a string, exactly as the pattern of its schema has it.
-fn decimal(kind: Integer, digits: &str) -> Result<i128, Mismatch> {
+pub(super) fn decimal(kind: Integer, digits: &str) -> Result<i128, Mismatch> {
     let (unsigned, most) = match kind {
         Integer::S64 => (digits.strip_prefix('-').unwrap_or(digits), 19),
         _ => (digits, 20),

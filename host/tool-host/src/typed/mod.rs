@@ -34,6 +34,7 @@ mod encode;
 mod mismatch;
 mod named;
 mod names;
+mod numbers;
 mod read;
 mod refusal;
 mod schema;

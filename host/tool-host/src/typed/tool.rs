@@ -6,7 +6,7 @@ use wasmtime::component::Val;
 use super::mismatch::Mismatch;
 use super::names::Export;
 use super::wit_type::{Field, WitType};
-use super::{decode, encode};
+use super::{decode, encode, numbers};
 
 /// One exported function as a tool.
 #[derive(Debug)]
@@ -44,6 +44,14 @@ impl TypedTool {
     pub(crate) fn encode(&self, arguments: &Value) -> Result<Vec<Val>, Mismatch> {
         let fields = encode::members(&self.parameters, arguments)?;
         Ok(fields.into_iter().map(|(_name, value)| value).collect())
+    }
+
+    /// The arguments with numbers in the place of texts that are integers to the function: for rules, which
+    /// would take them for texts.
+    pub(crate) fn with_numbers(&self, arguments: &Value) -> Value {
+        let mut arguments = arguments.clone();
+        numbers::members(&self.parameters, &mut arguments);
+        arguments
     }
 
     /// Room for what the function returns, as `Func::call` wants it.

@@ -183,6 +183,27 @@ async fn a_signer_that_the_policy_names_later_approves_what_waits_and_is_signed_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_signed_while_it_waits_is_approved_by_the_policy_that_trusts_its_signer() {
+    let greet = answering("1");
+    let key = SigningKey::generate().unwrap().0;
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    let entry = format!("[[component]]\nname = \"greet\"\nsigner = \"{}\"\n", key.public());
+    std::fs::write(policy.path(), "# nothing").unwrap();
+    let mut fleet = Fleet::new(true);
+    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let one = fleet.replica(&[("greet.wasm", &greet)]).await;
+    one.until_known("greet").await;
+    assert!(is_waiting(&one.get("greet").await));
+    one.host.put("greet.wasm.sig", &key.sign(&Signed { name: "greet", component: &greet, manifest: &[] }));
+    one.host.host.reload().await;
+    assert!(is_waiting(&one.get("greet").await), "nobody trusts the key yet");
+    std::fs::write(policy.path(), entry).unwrap();
+    one.until(|host| host.names() == ["greet"]).await;
+    let trail = one.host.host.audit("greet").await.unwrap();
+    assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("policy", "approved"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn neither_a_trial_nor_a_run_that_is_taken_up_gets_a_version_that_describes_itself_otherwise() {
     let mut fleet = Fleet::new(true);
     let one = fleet.approved_replica(&[("greet.wasm", &grows())]).await;
@@ -227,6 +248,26 @@ async fn where_nobody_is_asked_another_description_is_taken_over_with_an_audit_l
     let trail = two.host.host.audit("greet").await.unwrap();
     assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("off", "approved"));
     assert!(trail[0].detail.contains("describes itself otherwise"), "{}", trail[0].detail);
+}
+
+/// As an old release beside a new one, of which each reads the same bytes in its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_that_read_one_version_otherwise_do_not_take_it_over_in_turns() {
+    let mut fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &grows())]).await;
+    fleet.limits = little_memory();
+    let two = fleet.replica(&[]).await;
+    two.until(|host| descriptions(host) == ["!ritten as text."]).await;
+    for _ in 0..4 {
+        one.host.host.reload().await;
+        two.host.host.reload().await;
+    }
+    assert_eq!(descriptions(&one.host), ["Written as text."]);
+    assert_eq!(descriptions(&two.host), ["!ritten as text."]);
+    let trail = one.host.host.audit("greet").await.unwrap();
+    let taken_over =
+        trail.iter().filter(|line| (line.by.as_str(), line.action.as_str()) == ("off", "approved"));
+    assert!((1..=2).contains(&taken_over.count()), "{trail:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use agent_core::words::ToolOutcome;
+use agent_core::ports::Toolbox as _;
+use agent_core::words::{Principal, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
 use tool_host::PolicyFile;
 
@@ -37,13 +38,13 @@ async fn its_functions_are_called_with_json_and_fail_as_tools_do() {
     assert_eq!(none.receipt.outcome, ToolOutcome::InvalidOutput, "{}", none.content);
 }
 
-/// A host with the component under a policy that says this of its names.
-async fn renamed(rename: &str) -> Host {
+/// A host with the component under a policy that has this line for it.
+async fn with_line(line: &str) -> Host {
     let bytes = inventory();
     let digest = tool_host::inspect("inventory", &bytes, None, &PolicyFile::None).digest;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("policy.toml");
-    fs::write(&path, format!("[[component]]\nname = \"inventory\"\ndigest = \"{digest}\"\n{rename}\n"))
+    fs::write(&path, format!("[[component]]\nname = \"inventory\"\ndigest = \"{digest}\"\n{line}\n"))
         .unwrap();
     Host::start_with(&[("inventory.wasm", &bytes)], limits(), |config| config.policy = PolicyFile::At(path))
         .await
@@ -52,7 +53,7 @@ async fn renamed(rename: &str) -> Host {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_gives_its_tools_other_names() {
     // Two tools may even change their names.
-    let host = renamed(
+    let host = with_line(
         r#"rename = { stock_find = "find_items", is_open = "stock_weigh", stock_weigh = "is_open" }"#,
     )
     .await;
@@ -68,6 +69,26 @@ async fn an_operator_gives_its_tools_other_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_is_written_as_a_text_passes_no_bound_that_the_number_does_not() {
+    let host =
+        with_line(r#"approve = { when = "always", pass = '{"properties":{"quantity":{"maximum":50}}}' }"#)
+            .await;
+    assert_eq!(host.faults(), Vec::<String>::new());
+    let tools = host.host.current_for(Principal::nobody());
+    for (quantity, is_asked) in [
+        (json!(50), false),
+        (json!("50"), false),
+        (json!(9_000), true),
+        (json!("9000"), true),
+        (json!("18446744073709551615"), true),
+    ] {
+        let arguments = json!({"sku": "tea-250", "quantity": quantity});
+        let call = ToolCall { id: "1".into(), name: "stock_reserve".into(), arguments };
+        assert_eq!(tools.approval(&call, Principal::nobody()).is_some(), is_asked, "{quantity}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn names_that_it_cannot_have_refuse_it_and_say_why() {
     for (rename, said) in [
         (
@@ -79,7 +100,7 @@ async fn names_that_it_cannot_have_refuse_it_and_say_why() {
             r#"it has another tool "is_open" already: take another name"#,
         ),
     ] {
-        let faults = renamed(rename).await.faults();
+        let faults = with_line(rename).await.faults();
         assert!(
             faults[0].contains("`rename` in its lines of the policy") && faults[0].contains(said),
             "{faults:?}"

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use agent_core::ports::{AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload};
+use agent_core::ports::{
+    AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload, Versions,
+};
 use agent_core::testing::TestToolVersions;
 use agent_core::words::{Principal, ToolOutcome, VersionStatus};
 use bytes::Bytes;
@@ -353,6 +355,25 @@ async fn two_replicas_that_swap_at_once_agree_on_one() {
             replica.until(|host| host.list_digests() == expected).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_are_taken_up_at_once_load_their_version_once() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[]).await;
+    let first = one.upload("greet", &answering("1")).await.record.active.unwrap();
+    one.upload("greet", &answering("2")).await;
+    // A replica on which the first version never served.
+    let two = fleet.replica(&[]).await;
+    two.until(|host| host.names() == ["greet"]).await;
+    let compiled = || two.host.host.compile_counts().0;
+    let before = compiled();
+    let pins = Versions::from([("greet".to_owned(), first.clone())]);
+    let taken_up = (0..4).map(|_| two.host.host.pinned(Principal::nobody(), "run_1", &pins));
+    for tools in futures::future::join_all(taken_up).await {
+        assert_eq!(tools.versions()["greet"], first);
+    }
+    assert_eq!(compiled() - before, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ mod read;
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -332,7 +333,7 @@ impl<'a> Compiler<'a, '_> {
         Ok(named)
     }
 
-    fn pattern(&mut self, source: &str, at: &At<'_>) -> Result<Pattern, String> {
+    fn pattern(&mut self, source: &str, at: &At<'_>) -> Result<Arc<Pattern>, String> {
         let pattern = Pattern::compile(source, &mut self.budget.patterns, &mut self.budget.fuel)
             .map_err(|problem| wrong(at, format!("{} {problem}", brief(&source.into()))))?;
         self.weigh(pattern.weight());

@@ -5,7 +5,7 @@ use wasmtime::component::Val;
 
 use crate::typed::named::Named;
 use crate::typed::wit_type::{Case, Field, Integer, WitType};
-use crate::typed::{decode, encode};
+use crate::typed::{decode, encode, numbers};
 
 fn option(ty: WitType) -> WitType {
     WitType::Option(Box::new(ty))
@@ -60,6 +60,41 @@ fn integers_of_64_bits_lose_nothing() {
             "is not an integer in decimal digits",
             "its schema refuses {text}"
         );
+    }
+}
+
+#[test]
+fn rules_see_a_text_of_digits_as_the_number_that_it_is() {
+    let u64 = || WitType::Integer(Integer::U64);
+    let s64 = || WitType::Integer(Integer::S64);
+    let (boxed, text) = (|| Box::new(WitType::Integer(Integer::U64)), || Box::new(WitType::String));
+    let field = |name: &str, ty| Field { name: name.to_owned(), ty };
+    let case = |name: &str, ty| Case { name: name.to_owned(), ty };
+    let record = WitType::Record(vec![field("euros", u64()), field("note", WitType::String)]);
+    let variant = WitType::Variant([case("at-least", Some(u64())), case("all", None)].into_iter().collect());
+    for (ty, json, seen) in [
+        (u64(), json!("9000"), json!(9000)),
+        (u64(), json!("18446744073709551615"), json!(u64::MAX)),
+        (s64(), json!("-007"), json!(-7)),
+        (s64(), json!(5), json!(5)),
+        // No call of it is ever made.
+        (u64(), json!("18446744073709551616"), json!("18446744073709551616")),
+        (WitType::Integer(Integer::U32), json!("5"), json!("5")),
+        (WitType::String, json!("9000"), json!("9000")),
+        (WitType::List(boxed(), None), json!(["1", 2, null]), json!([1, 2, null])),
+        (record, json!({ "euros": "5", "note": "5" }), json!({ "euros": 5, "note": "5" })),
+        (WitType::Map(text(), boxed()), json!({ "a": "1" }), json!({ "a": 1 })),
+        (WitType::Map(boxed(), text()), json!([["1", "2"], "3"]), json!([[1, "2"], "3"])),
+        (WitType::Tuple(vec![s64(), WitType::String]), json!(["-1", "2"]), json!([-1, "2"])),
+        (variant.clone(), json!({ "at-least": "5" }), json!({ "at-least": 5 })),
+        (variant, json!("all"), json!("all")),
+        (option(u64()), json!("5"), json!(5)),
+        (option(option(u64())), json!({ "some": "5" }), json!({ "some": 5 })),
+        (WitType::Result { ok: Some(boxed()), err: None }, json!({ "ok": "5" }), json!({ "ok": 5 })),
+    ] {
+        let mut read = json.clone();
+        numbers::value(&ty, &mut read);
+        assert_eq!(read, seen, "{json}");
     }
 }
 
