@@ -47,6 +47,10 @@ fn main() -> ExitCode {
     };
     let mut plan = kills::plan(&wanted.order);
     plan.retain(|kill| wanted.only.is_none_or(|number| kill.number == number));
+    if plan.is_empty() {
+        println!("the plan has no such kill");
+        return ExitCode::FAILURE;
+    }
     let [ours, theirs] = [Some(&*agent_host()), wanted.beside.as_ref().map(|beside| &*beside.file)]
         .map(|file| file.map(digest));
     if ours == theirs {
