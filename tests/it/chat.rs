@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use acceptance::{Component, Model, Service, Token, agent_host, within};
+use acceptance::{Component, Model, Service, Token, agent_host, eventually, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -90,7 +90,8 @@ async fn what_a_run_waits_for_is_said_once_and_an_interrupt_cancels_it() {
     model.asks_for("calculate", json!({ "expression": "6 * 7" }));
     let calculator = Component::shipped("calculator");
     let builder = Service::variant_b().model(&model);
-    let service = builder.granting([(&calculator, "approve = \"always\"\n")]).start().await;
+    let builder = builder.granting([(&calculator, "approve = \"always\"\n")]).without_windows();
+    let service = builder.start().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
     fs::write(&file, Token::of("u1").to_string()).unwrap();
@@ -116,6 +117,9 @@ async fn what_a_run_waits_for_is_said_once_and_an_interrupt_cancels_it() {
         last = serde_json::from_str(&line).unwrap();
     }
     assert!(last["event"] == "run.ended" || last["event"] == "run.failed", "{last:#}");
+    let user = service.user(Token::of("u1"));
+    let is_cancelled = async || user.jobs("").await.json()["data"][0]["status"] == "cancelled";
+    eventually("the job to be cancelled", async || is_cancelled().await.then_some(())).await;
 }
 
 /// A service that takes the question and says nothing.
