@@ -63,9 +63,7 @@ impl Ported<TestRuns> {
         }
         appended
     }
-}
 
-impl Ported<TestRuns> {
     /// Saves a record, and takes note of what it says of a run that has ended.
     async fn store_record(&self, record: &RunRecord) -> Result<(), JournalError> {
         self.store.save(record).await?;
