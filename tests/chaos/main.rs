@@ -47,6 +47,10 @@ fn main() -> ExitCode {
     };
     let mut plan = kills::plan(&wanted.order);
     plan.retain(|kill| wanted.only.is_none_or(|number| kill.number == number));
+    if plan.is_empty() {
+        println!("the plan has no such kill");
+        return ExitCode::FAILURE;
+    }
     let [ours, theirs] = [Some(&*agent_host()), wanted.beside.as_ref().map(|beside| &*beside.file)]
         .map(|file| file.map(digest));
     if ours == theirs {
@@ -74,7 +78,11 @@ fn main() -> ExitCode {
         println!("SHA-256 of the old binary {theirs}, of the new one {ours}.");
     }
     println!("Took {} s.", begun.elapsed().as_secs());
-    if report.total().broken() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let is_in_vain = report.that_hit() == 0 || (wanted.order.swaps && report.swaps == 0);
+    if is_in_vain {
+        println!("nothing is shown by this: no job was under way, or no tools were swapped");
+    }
+    if report.total().broken() == 0 && !is_in_vain { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn print(Wanted { order, beside, .. }: &Wanted, report: &Report) {

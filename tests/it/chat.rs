@@ -1,11 +1,10 @@
 //! `agent-host chat`, beside a service that runs.
 
 use std::fs;
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use acceptance::{Component, Model, Service, Token, agent_host, within};
+use acceptance::{Component, Ended, Model, Service, Token, eventually, within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -14,20 +13,9 @@ use tokio::process::Child;
 use tokio::time::timeout;
 
 /// Talks with a service; `lines` are its standard input.
-async fn talk(url: String, arguments: &[&str], lines: &'static str) -> Output {
-    let mut chat = Command::new(agent_host());
-    chat.args(["chat", "--url", &url]).args(arguments);
-    chat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let talked = tokio::task::spawn_blocking(move || {
-        let mut chat = chat.spawn().unwrap();
-        chat.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-        chat.wait_with_output().unwrap()
-    });
-    talked.await.unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    str::from_utf8(bytes).unwrap()
+async fn talk(url: &str, arguments: &[&str], lines: &str) -> Ended {
+    let arguments = [&["chat", "--url", url][..], arguments].concat();
+    Service::command(&arguments).for_others().run_with(lines).await
 }
 
 #[tokio::test]
@@ -37,9 +25,9 @@ async fn a_conversation_shows_its_calls_and_takes_along_what_was_said() {
     model.says("forty two").says("eighty\u{1b}[31m four");
     let service = Service::variant_a().model(&model).start().await;
     let url = format!("http://{}", service.address());
-    let talked = talk(url, &[], "6 * 7?\n\nand twice that?\n").await;
-    assert!(talked.status.success(), "{talked:?}");
-    let shown = text(&talked.stdout);
+    let talked = talk(&url, &[], "6 * 7?\n\nand twice that?\n").await;
+    assert_eq!(talked.code, Some(0), "{talked:?}");
+    let shown = talked.stdout.as_str();
     let (call, rest) = shown.split_once("· calculate …\n· calculate: ok in ").expect(shown);
     assert_eq!(call, "");
     assert!(rest.ends_with(" ms\nforty two\neighty\\u{1b}[31m four\n"), "{shown}");
@@ -62,21 +50,20 @@ async fn events_are_lines_of_json_and_what_is_refused_is_said() {
     let file = folder.path().join("token");
     fs::write(&file, format!("{}\n", Token::of("u1"))).unwrap();
     let token_file = file.to_str().unwrap();
-    let talked = talk(url.clone(), &["--token-file", token_file, "--json", "hi"], "").await;
-    let events: Vec<Value> =
-        text(&talked.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let talked = talk(&url, &["--token-file", token_file, "--json", "hi"], "").await;
+    let events: Vec<Value> = talked.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (first, last) = (events.first().unwrap(), events.last().unwrap());
     assert_eq!((&first["event"], &last["event"]), (&json!("run.started"), &json!("run.ended")));
     assert_eq!(last["data"]["output"], "hello");
 
     fs::write(&file, "no token").unwrap();
-    let talked = talk(url.clone(), &["--token-file", token_file, "hi"], "").await;
-    assert_eq!((talked.status.code(), text(&talked.stdout)), (Some(1), ""));
-    assert!(text(&talked.stderr).contains("the service answers 403"), "{talked:?}");
-    assert!(!text(&talked.stderr).contains("no token"), "a token is not shown: {talked:?}");
+    let talked = talk(&url, &["--token-file", token_file, "hi"], "").await;
+    assert_eq!((talked.code, talked.stdout.as_str()), (Some(1), ""));
+    assert!(talked.stderr.contains("the service answers 403"), "{talked:?}");
+    assert!(!talked.stderr.contains("no token"), "a token is not shown: {talked:?}");
     // Variant A is not served there.
-    let talked = talk(url, &["hi"], "").await;
-    assert!(text(&talked.stderr).contains("the service answers 404"), "{talked:?}");
+    let talked = talk(&url, &["hi"], "").await;
+    assert!(talked.stderr.contains("the service answers 404"), "{talked:?}");
 }
 
 fn interrupt(chat: &Child) {
@@ -90,14 +77,16 @@ async fn what_a_run_waits_for_is_said_once_and_an_interrupt_cancels_it() {
     model.asks_for("calculate", json!({ "expression": "6 * 7" }));
     let calculator = Component::shipped("calculator");
     let builder = Service::variant_b().model(&model);
-    let service = builder.granting([(&calculator, "approve = \"always\"\n")]).start().await;
+    let builder = builder.granting([(&calculator, "approve = \"always\"\n")]).without_windows();
+    let service = builder.start().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
     fs::write(&file, Token::of("u1").to_string()).unwrap();
     let url = format!("http://{}", service.address());
-    let mut chat = tokio::process::Command::new(agent_host());
-    chat.args(["chat", "--url", &url, "--json", "6 * 7?", "--token-file"]).arg(&file);
-    let mut chat = chat.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let chat = ["chat", "--url", &url, "--json", "6 * 7?", "--token-file", file.to_str().unwrap()];
+    let chat = Service::command(&chat).for_others();
+    let mut chat = chat.spawn(Stdio::inherit());
+    drop(chat.stdin.take());
     let mut lines = BufReader::new(chat.stdout.take().unwrap()).lines();
     loop {
         let line = within("an event", lines.next_line()).await.unwrap().expect("the run waits");
@@ -116,6 +105,9 @@ async fn what_a_run_waits_for_is_said_once_and_an_interrupt_cancels_it() {
         last = serde_json::from_str(&line).unwrap();
     }
     assert!(last["event"] == "run.ended" || last["event"] == "run.failed", "{last:#}");
+    let user = service.user(Token::of("u1"));
+    let is_cancelled = async || user.jobs("").await.json()["data"][0]["status"] == "cancelled";
+    eventually("the job to be cancelled", async || is_cancelled().await.then_some(())).await;
 }
 
 /// A service that takes the question and says nothing.
@@ -123,9 +115,8 @@ async fn what_a_run_waits_for_is_said_once_and_an_interrupt_cancels_it() {
 async fn an_interrupt_ends_a_chat_whose_question_is_not_answered() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
-    let mut chat = tokio::process::Command::new(agent_host());
-    chat.args(["chat", "--url", &url]).stdin(Stdio::piped()).stdout(Stdio::null()).kill_on_drop(true);
-    let mut chat = chat.spawn().unwrap();
+    let chat = Service::command(&["chat", "--url", &url]).for_others();
+    let mut chat = chat.spawn(Stdio::inherit());
     // As a line, so that the chat has waited for an interrupt before, at the line.
     chat.stdin.as_mut().unwrap().write_all(b"hi\n").await.unwrap();
     let (mut connection, _) = within("a connection", silent.accept()).await.unwrap();

@@ -15,11 +15,10 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1;
 use prost::Message as _;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
-use test_servers::within;
+use crate::upstream::serve;
+use test_servers::{Task, within};
 
 /// The status that stands for no answer at all.
 const SILENT: u16 = 0;
@@ -29,7 +28,7 @@ const SILENT: u16 = 0;
 pub struct Collector {
     address: SocketAddr,
     state: Arc<CollectorState>,
-    _serving: JoinSet<()>,
+    _serving: Task<()>,
 }
 
 /// A span that was exported.
@@ -65,16 +64,12 @@ struct CollectorState {
 impl Collector {
     /// One that takes everything.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
-        let address = listener.local_addr().expect("a bound socket has an address");
         let state = Arc::new(CollectorState {
             status: AtomicU16::new(200),
             spans: watch::Sender::default(),
             requests: watch::Sender::default(),
         });
-        let router = Router::new().fallback(take).with_state(Arc::clone(&state));
-        let mut serving = JoinSet::new();
-        serving.spawn(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
+        let (address, serving) = serve(Router::new().fallback(take).with_state(Arc::clone(&state))).await;
         Self { address, state, _serving: serving }
     }
 

@@ -63,5 +63,5 @@ pub use stores::Stores;
 pub use test_servers::{PATIENCE, Postgres, Redis, Registry, Task, eventually, within};
 pub use token::{SECRET, Token, claims, now};
 pub use tokens::count_tokens;
-pub use upstream::{Received, Upstream};
+pub use upstream::{Received, Upstream, serve};
 pub use user::User;

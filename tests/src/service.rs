@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tempfile::TempDir;
-use test_servers::{Postgres, Redis, eventually};
+use test_servers::{Postgres, Redis, eventually, within};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
@@ -359,6 +360,18 @@ impl Startable {
         command.args(&self.arguments).env_clear().envs(&self.variables);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).kill_on_drop(true);
         command.spawn().expect("the binary can be started")
+    }
+
+    /// Runs it to its end, which comes when it has read that.
+    pub async fn run_with(&self, input: &str) -> Ended {
+        let mut child = self.spawn(Stdio::piped());
+        let mut stdin = child.stdin.take().expect("it is piped");
+        stdin.write_all(input.as_bytes()).await.expect("it reads its input");
+        drop(stdin);
+        let output = within("the process to end", child.wait_with_output()).await;
+        let output = output.expect("our own child can be waited for");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes text");
+        Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 

@@ -8,16 +8,16 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{AppendHeaders, IntoResponse};
+use test_servers::Task;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 /// A server. Dropping it stops it.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
     state: Arc<Answering>,
-    _serving: JoinSet<()>,
+    _serving: Task<()>,
 }
 
 /// A request as it came.
@@ -40,6 +40,14 @@ struct Answering {
     /// The coding that it says its body has.
     coding: Option<&'static str>,
     received: watch::Sender<Vec<Received>>,
+}
+
+/// Serves that on any free port of the loopback device, for as long as the task is held.
+pub async fn serve(router: Router) -> (SocketAddr, Task<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
+    let address = listener.local_addr().expect("a bound socket has an address");
+    let serving = async move { axum::serve(listener, router).await.expect("a listener that accepts") };
+    (address, Task::begin(serving))
 }
 
 impl Upstream {
@@ -73,12 +81,8 @@ impl Upstream {
     }
 
     async fn serving(answering: Answering) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
-        let address = listener.local_addr().expect("a bound socket has an address");
         let state = Arc::new(answering);
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&state));
-        let mut serving = JoinSet::new();
-        serving.spawn(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
+        let (address, serving) = serve(Router::new().fallback(answer).with_state(Arc::clone(&state))).await;
         Self { address, state, _serving: serving }
     }
 

@@ -109,6 +109,14 @@ impl User {
         self.send(self.request(Method::POST, &format!("/api/agent/jobs/{id}/cancel"))).await
     }
 
+    /// The request that decides about a wait as it was shown, to be [sent](Self::send).
+    pub fn deciding(&self, wait: &Value, decision: &Value) -> RequestBuilder {
+        let shown = |field: &str| wait[field].as_str().unwrap_or_else(|| panic!("{field}: {wait:#}"));
+        let request = self.request(Method::POST, &format!("/api/agent/waits/{}/decision", shown("waitId")));
+        let request = request.header(CONTENT_TYPE, "application/json");
+        request.header("if-match", format!("\"{}\"", shown("digest"))).body(decision.to_string())
+    }
+
     /// `DELETE /api/agent/cache?pattern=…`. The pattern may hold no `#`, `&`, `%` or `+`.
     pub async fn invalidate(&self, pattern: &str) -> Answer {
         self.send(self.request(Method::DELETE, &format!("/api/agent/cache?pattern={pattern}"))).await

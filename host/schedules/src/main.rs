@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use clap::builder::PossibleValuesParser;
 use schedules::{PLACES, run};
 
 #[derive(Parser)]
@@ -17,6 +18,7 @@ struct Arguments {
     #[arg(long, default_value_t = 2026)]
     seed: u64,
     /// Some of the places; all of them without.
+    #[arg(value_parser = PossibleValuesParser::new(PLACES.map(|place| place.name)))]
     places: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use agent_core::testing::clock::SimulatedClock;
 use agent_core::words::Job;
 use run_service::invariants::Broken;
 use run_service::testing::Planted;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use crate::clients::Client;
@@ -44,6 +44,7 @@ const LET_GO: Duration = Duration::from_secs(60);
 const GOES_ON_WITHIN: Duration = Duration::from_secs(90);
 
 pub const COMES_TO_ITS_END: &str = "every reader reaches its end, and every job";
+pub const NO_PANIC: &str = "no process and no client panics";
 
 #[derive(Debug, Clone, Default)]
 pub struct Simulation {
@@ -117,6 +118,7 @@ impl Simulation {
         let noise_ends = Instant::now() + Duration::from_millis(NOISE + mixed(self.seed, 3) % NOISE);
         while Instant::now() < noise_ends && world.broken().is_none() {
             sleep(LOOK).await;
+            judge_ended(world, || clients.try_join_next().or_else(|| others.try_join_next()));
         }
         world.become_quiet();
         replicas.heal();
@@ -131,7 +133,7 @@ impl Simulation {
                 let within = GOES_ON_WITHIN + 3 * world.most_skew();
                 world.holds(since.elapsed() < within, judge::GOES_ON, || job_id);
             }
-            while clients.try_join_next().is_some() {}
+            judge_ended(world, || clients.try_join_next().or_else(|| others.try_join_next()));
             if clients.is_empty() && judge::is_settled(world) {
                 break;
             }
@@ -144,7 +146,16 @@ impl Simulation {
                 sleep(LOOK).await;
             }
             judge::judge(world, &replicas).await;
+            judge_ended(world, || others.try_join_next());
         }
+    }
+}
+
+/// Judges how tasks have ended. A panic of the service ends the task of its replica, whose clients would
+/// wait for ever.
+fn judge_ended(world: &World, mut next: impl FnMut() -> Option<Result<(), JoinError>>) {
+    while let Some(ended) = next() {
+        world.holds(ended.is_ok(), NO_PANIC, || format!("{ended:?}"));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::faults::KINDS;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 34] = [
+pub const TO_BE_REACHED: [&str; 38] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -42,6 +42,10 @@ pub const TO_BE_REACHED: [&str; 34] = [
     "a job was claimed to be cancelled",
     "a failed job was tried again",
     "a webhook told of a job that was tried again",
+    "a webhook was somebody else's by then",
+    "a renewal said that the job was cancelled",
+    "a renewal said that the lease was lost",
+    "the end of an attempt came too late",
 ];
 
 /// Calls at which a replica has to have died.

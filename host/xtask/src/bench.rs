@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
+use clap::builder::PossibleValuesParser;
 
 use crate::guests;
 use crate::run::{cargo, run};
@@ -23,6 +24,7 @@ pub(crate) struct Arguments {
     /// beside other engines), `lone` (where the time of a request goes that is alone), `waits` (a million
     /// runs that wait), `caching` (tokens that providers keep of earlier requests) or `profile` (what the
     /// processor time is spent on, with perf).
+    #[arg(value_parser = PossibleValuesParser::new(BENCHES))]
     only: Option<String>,
     /// Another binary of agent-host, such as that of the release before, to be measured beside this one in
     /// the same run: in turns with it, in `profile` one after the other. Not in `call`, which measures the

@@ -14,11 +14,10 @@ mod seeding;
 
 use std::time::Duration;
 
-use acceptance::{Builder, Component, Model, Service, Token, User, asks_for, eventually, says};
+use acceptance::{Component, Model, Service, Token, User, asks_for, eventually, says};
 use measuring::client::percentile;
 use measuring::machine;
 use measuring::process::status_mib;
-use reqwest::Method;
 use seeding::Store;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -122,20 +121,15 @@ async fn row(store: &Store, service: &Service, waiting: u64, seeded: Duration, m
 
 async fn serve(store: &Store, model: &Model) -> Service {
     let calculator = Component::shipped("calculator");
-    let builder: Builder = store.around(Service::variant_b().model(model));
-    let builder = ["RATE_LIMIT_IP", "RATE_LIMIT_USER", "RATE_LIMIT_PREMIUM"]
-        .into_iter()
-        .fold(builder, |builder, window| builder.env(window, "1000000"));
+    let builder = store.around(Service::variant_b().model(model)).without_windows();
     builder.granting([(&calculator, "approve = \"always\"\n")]).start().await
 }
 
 /// How long a decision takes until it is answered.
 async fn approve(user: &User, wait: &Value) -> Duration {
-    let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
-    let request = user.request(Method::POST, &path).header("content-type", "application/json");
-    let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
+    let request = user.deciding(wait, &json!({ "decision": "approve" }));
     let began = Instant::now();
-    let answer = user.send(request.body(json!({ "decision": "approve" }).to_string())).await;
+    let answer = user.send(request).await;
     assert_eq!(answer.status, 200, "{answer}");
     began.elapsed()
 }

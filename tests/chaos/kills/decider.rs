@@ -92,12 +92,8 @@ impl Decider<'_> {
     }
 
     async fn decide_as(&self, by: &User, wait: &Value) -> bool {
-        let path = format!("/api/agent/waits/{}/decision", id_of(wait));
-        let request = by.request(Method::POST, &path).header("content-type", "application/json");
-        let request =
-            request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap_or_default()));
-        let request = request.body(self.decision(wait).to_string());
-        self.service.caller().try_send(request).await.is_ok_and(|answer| answer.status == 200)
+        let request = by.deciding(wait, &self.decision(wait));
+        by.try_send(request).await.is_ok_and(|answer| answer.status == 200)
     }
 }
 

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use acceptance::{Builder, Component, Model, Play, Request, Task, asks_for_all, says, within};
+use acceptance::{Builder, Component, Model, Play, Request, Task, asks_for_all, says, serve, within};
 use axum::Router;
 use axum::extract::State;
 use axum::http::Uri;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -114,11 +113,8 @@ impl Scene {
     /// Plays the steps of these jobs.
     pub(super) async fn of(plan: &[PlannedKill]) -> Self {
         let seen = Arc::new(watch::Sender::<SeenOfAll>::default());
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("any free port");
-        let address = listener.local_addr().expect("a bound socket has an address");
         let router = Router::new().fallback(answer_tool).with_state(Arc::clone(&seen));
-        let serving =
-            Task::begin(async move { axum::serve(listener, router).await.expect("a listener that accepts") });
+        let (address, serving) = serve(router).await;
         let (dues, due) = mpsc::unbounded_channel();
         let replying = Task::begin(reply_in_time(due, Arc::clone(&seen)));
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use acceptance::{Caller, Model, Process, SECRET, Service, Token, agent_host, eventually, says};
+use acceptance::{Caller, Model, Process, Service, Startable, Token, eventually, says};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -24,17 +24,22 @@ struct Confined {
     caller: Caller,
     id: String,
     disk: PathBuf,
-    _home: TempDir,
+    _service: Startable,
 }
 
 impl Confined {
     /// Runs `prepare` in a shell with the disk's folder as `$DISK` before the service.
     async fn start(model: &Model, prepare: &str) -> Self {
-        let (process, home) = spawn(model, prepare);
+        let builder = Service::variant_b().model(model).tools([] as [&str; 0]);
+        let disk = builder.home().join("disk");
+        fs::create_dir(&disk).unwrap();
+        let builder = builder.env("DATABASE_URL", format!("sqlite://{}/agent.db", disk.display()));
+        let service = builder.env("TOKEN_BUDGET_PER_REQUEST", "1000000").for_others();
+        let process = spawn(&service, &disk, prepare);
         let serving = process.log().entry("the address it listens on", is_serving).await;
         let address = serving["address"].as_str().unwrap().parse().unwrap();
-        let id = fs::read_to_string(home.path().join("id")).unwrap().trim().to_owned();
-        Self { process, caller: Caller::new(address), id, disk: home.path().join("disk"), _home: home }
+        let id = fs::read_to_string(disk.with_file_name("id")).unwrap().trim().to_owned();
+        Self { process, caller: Caller::new(address), id, disk, _service: service }
     }
 
     /// The disk's folder, seen from outside.
@@ -57,34 +62,21 @@ fn is_serving(entry: &Value) -> bool {
     entry["message"] == "serving"
 }
 
-fn spawn(model: &Model, prepare: &str) -> (Process, TempDir) {
-    let home = tempfile::tempdir().unwrap();
-    let disk = home.path().join("disk");
-    fs::create_dir(&disk).unwrap();
-    fs::create_dir(home.path().join("tools")).unwrap();
+fn spawn(service: &Startable, disk: &Path, prepare: &str) -> Process {
+    let home = disk.parent().unwrap();
     let script = format!("echo $$ > id && {prepare} && exec \"$SERVICE\" serve");
     let mut command = Command::new("unshare");
     command
         .args(namespaces())
         .args(["sh", "-c", &script])
         .env_clear()
+        .envs(&service.variables)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .env("HOME", home.path())
-        .env("SERVICE", agent_host())
-        .env("DISK", &disk)
-        .envs([("NODE_ENV", "production"), ("SERVICE_VARIANT", "b"), ("JWT_SECRET", SECRET)])
-        .envs([
-            ("HOST", "127.0.0.1"),
-            ("PORT", "0"),
-            ("REDIS_URL", "memory://"),
-            ("TOKEN_BUDGET_PER_REQUEST", "1000000"),
-        ])
-        .env("DATABASE_URL", format!("sqlite://{}/agent.db", disk.display()))
-        .env("TOOLS_DIR", home.path().join("tools"))
-        .envs([("LLM_MODEL", model.name()), ("LLM_BASE_URL", model.base_url())])
-        .env("LLM_API_KEY", model.key())
-        .current_dir(home.path());
-    (Process::spawn(&mut command), home)
+        .env("HOME", home)
+        .env("SERVICE", &service.program)
+        .env("DISK", disk)
+        .current_dir(home);
+    Process::spawn(&mut command)
 }
 
 /// A mount of our own: root may have one, others as root of a namespace of users.

@@ -44,10 +44,7 @@ pub(crate) async fn gone_on(user: &User, job: &str) -> Value {
 }
 
 pub(crate) async fn decide(user: &User, wait: &Value, decision: &Value) -> Answer {
-    let path = format!("/api/agent/waits/{}/decision", wait["waitId"].as_str().unwrap());
-    let request = user.request(Method::POST, &path).header("content-type", "application/json");
-    let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
-    user.send(request.body(decision.to_string())).await
+    user.send(user.deciding(wait, decision)).await
 }
 
 /// Kills every process that had to do with the run: the one that parked it, and the one that was told the

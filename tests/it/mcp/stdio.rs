@@ -1,8 +1,6 @@
 //! `agent-host mcp`, started by its client.
 
-use acceptance::{Component, Ended, Service, Startable};
-use std::process::Stdio;
-use tokio::io::AsyncWriteExt as _;
+use acceptance::{Component, Service, Startable};
 
 use super::clients::{Client, Sdk, components, over_stdio};
 
@@ -27,31 +25,20 @@ async fn official_clients_start_it_list_call_cancel_and_hear_of_swaps() {
     }
 }
 
-/// What it answers to these lines.
-async fn said(server: &Startable, lines: &str) -> Ended {
-    let mut child = server.spawn(Stdio::piped());
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(lines.as_bytes()).await.unwrap();
-    drop(input);
-    let output = child.wait_with_output().await.unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
 #[tokio::test]
 async fn it_ends_with_its_input_and_prints_nothing_but_messages() {
     let server = Service::command(&["mcp"])
         .granting([(&Component::shipped("calculator"), "tiers = [\"premium\"]")])
         .tool("text-stats")
         .for_others();
-    let ended = said(&server, "").await;
+    let ended = server.run_with("").await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
     let lines = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\
                  \"capabilities\":{},\"clientInfo\":{\"name\":\"test\",\"version\":\"0\"}}}\n\
                  {\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n\
                  no message\n\
                  {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}\n";
-    let ended = said(&server, lines).await;
+    let ended = server.run_with(lines).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let messages: Vec<serde_json::Value> =
         ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

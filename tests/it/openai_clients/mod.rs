@@ -65,24 +65,27 @@ fn calls_functions_and_sees(model: &Model) {
     model.says("a dot").says("the same dot");
 }
 
+/// The events of a response that is one message.
+const EVENTS: [&str; 9] = [
+    "response.created",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+    "response.output_item.done",
+    "response.completed",
+];
+
 fn expected() -> Value {
-    let message = [
-        "response.output_item.added",
-        "response.content_part.added",
-        "response.output_text.delta",
-        "response.output_text.done",
-        "response.content_part.done",
-        "response.output_item.done",
-    ];
-    let types =
-        [&["response.created", "response.in_progress"], &message[..], &["response.completed"]].concat();
     let mut expected = json!({
         "models": ["agent"],
         "model": "agent",
         "chat": ["hello", "stop", 110],
         "stream": ["42", "stop", 220],
         "response": ["42", "completed", ["mcp_call", "message"], 220],
-        "events": [types, "bye", ["message"]],
+        "events": [EVENTS, "bye", ["message"]],
         "function": ["tool_calls", "look", "a cat it is"],
         "function_call": ["function_call", "look", "{}", "a dog it is"],
         "conversation": ["Ada", ["I am Ada.", "Hi, Ada.", "who?", "Ada"], "Hi, Ada.", { "order": "4711" }, true, 3, true],

@@ -4,7 +4,7 @@
 use acceptance::{Model, Request, Service, Token, asks_for};
 use serde_json::{Value, json};
 
-use super::report;
+use super::{EVENTS, report};
 
 #[tokio::test]
 async fn clients_create_responses_over_a_websocket_and_limit_tools() {
@@ -12,19 +12,8 @@ async fn clients_create_responses_over_a_websocket_and_limit_tools() {
     model.expects_any_tools();
     let service =
         Service::variant_b().model(&model).tools(["calculator"]).env("RESULT_CACHE", "off").start().await;
-    let events = [
-        "response.created",
-        "response.in_progress",
-        "response.output_item.added",
-        "response.content_part.added",
-        "response.output_text.delta",
-        "response.output_text.done",
-        "response.content_part.done",
-        "response.output_item.done",
-        "response.completed",
-    ];
     let shared = json!({
-        "events": [events, "uno", false],
+        "events": [EVENTS, "uno", false],
         "went_on": ["due", true],
         "missing": ["error", 400, "previous_response_not_found", "previous_response_id"],
     });

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use acceptance::{Builder, Collector, Model, Service, Signal, Task, Token, eventually, says};
+use acceptance::{Builder, Collector, Model, Service, Signal, Task, Token, eventually, says, serve};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 /// The runtime interface: hands its events out one after the other and keeps what is answered.
@@ -39,13 +38,11 @@ impl Platform {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let events = Arc::new(Mutex::new(events));
         let platform = Self { events, another: Arc::default(), answers: Arc::default(), folder, collector };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let router = Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next_event))
             .route("/2018-06-01/runtime/invocation/{id}/{outcome}", post(take_answer))
             .with_state(platform.clone());
-        let serving = Task::begin(async move { axum::serve(listener, router).await.unwrap() });
+        let (address, serving) = serve(router).await;
         (platform, address, serving)
     }
 

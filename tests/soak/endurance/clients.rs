@@ -2,7 +2,7 @@
 //! asked.
 
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ pub(super) struct Findings {
     answers: Mutex<BTreeMap<(&'static str, u16), usize>>,
     wrong: Mutex<Vec<String>>,
     outages: Mutex<Vec<Window>>,
-    /// The versions of the tool that may have answered.
-    versions: Mutex<BTreeSet<String>>,
+    /// The versions of the tool that may answer, and whether they have.
+    versions: Mutex<BTreeMap<String, bool>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,13 +53,23 @@ pub(super) struct Client<'a> {
 
 impl Findings {
     pub(super) fn new(first_version: &Component) -> Self {
-        let versions = Mutex::new(BTreeSet::from([first_version.id()]));
+        let versions = Mutex::new(BTreeMap::from([(first_version.id(), true)]));
         Self { answers: Mutex::default(), wrong: Mutex::default(), outages: Mutex::default(), versions }
     }
 
     /// From now on this version may answer.
     pub(super) fn may_serve(&self, version: &Component) {
-        self.versions.lock().insert(version.id());
+        self.versions.lock().insert(version.id(), false);
+    }
+
+    /// Whether that version may answer, which it has.
+    fn has_answered(&self, version: &str) -> bool {
+        self.versions.lock().get_mut(version).map(|has_answered| *has_answered = true).is_some()
+    }
+
+    /// Whether no version has answered that was swapped for the first one.
+    pub(super) fn none_was_swapped(&self) -> bool {
+        self.versions.lock().values().filter(|has_answered| **has_answered).count() < 2
     }
 
     pub(super) fn outage_begins(&self) {
@@ -100,7 +110,7 @@ impl Findings {
         *self.answers.lock().entry((what, status)).or_default() += 1;
     }
 
-    fn complain(&self, text: String) {
+    pub(super) fn complain(&self, text: String) {
         let mut wrong = self.wrong.lock();
         if wrong.len() < MOST_TOLD {
             wrong.push(text);
@@ -122,10 +132,12 @@ impl<'a> Client<'a> {
         Self { number, random, replicas, findings }
     }
 
-    /// Asks one thing after the other.
+    /// Asks one thing after the other. Where little time is to be endured, the first version that was put may
+    /// still be compiled at its end.
     pub(super) async fn ask_until(mut self, end: Instant) {
-        let mut asked = self.number << 32;
-        while Instant::now() < end {
+        let (mut asked, findings) = (self.number << 32, self.findings);
+        let is_late = || findings.none_was_swapped() && Instant::now() < end + PATIENCE;
+        while Instant::now() < end || is_late() {
             asked += 1;
             match self.random.below(10) {
                 0..=2 => self.ask("new question", format!("word {asked}")).await,
@@ -206,8 +218,7 @@ impl<'a> Client<'a> {
             None => output == format!("heard {query}"),
             Some(number) => {
                 let version = result["toolCalls"][0]["component"].as_str().unwrap_or_default();
-                output.contains(&format!("\"{}\"", number + 1))
-                    && self.findings.versions.lock().contains(version)
+                output.contains(&format!("\"{}\"", number + 1)) && self.findings.has_answered(version)
             }
         };
         if !is_right {

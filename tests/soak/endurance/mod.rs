@@ -72,6 +72,9 @@ pub(crate) async fn endure(order: Order) -> Outcome {
     for replica in replicas {
         replica.stop().await;
     }
+    if findings.none_was_swapped() {
+        findings.complain(format!("of {swaps} versions of a tool none has answered"));
+    }
     let outages = findings.outages(began);
     Outcome { findings, series, outages, swaps }
 }

@@ -2,6 +2,7 @@
 //! writes. A writer that breaks off is followed by another one. Who opens the shared queue writes into the
 //! same batches.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use shuttle::future::{block_on, spawn};
@@ -49,6 +50,9 @@ pub(crate) fn scenario() {
         for task in tasks {
             assert!(task.await.is_ok());
         }
+        let stored = stored.lock();
+        let different: BTreeSet<_> = stored.iter().collect();
+        assert_eq!(different.len(), stored.len(), "a write is stored once: {stored:?}");
     });
 }
 

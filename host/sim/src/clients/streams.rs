@@ -66,22 +66,18 @@ impl Client {
                 Connection::Interrupted(Interruption::Waiting) => break,
                 Connection::Interrupted(_) | Connection::Lost => {
                     self.pause(1_000).await;
-                    let found = match self.find(&run_id).await {
-                        Some(Some(found)) => found,
+                    let found = self.find(&run_id).await;
+                    if matches!(found, Some(None)) {
                         // Nothing of it was stored when its replica died.
-                        Some(None) => {
-                            unknown += 1;
-                            self.world.holds(events.is_empty(), FOUND, || run_id.clone());
-                            if unknown > TRIES {
-                                break;
-                            }
-                            connection = Connection::Lost;
-                            continue;
+                        unknown += 1;
+                        self.world.holds(events.is_empty(), FOUND, || run_id.clone());
+                        if unknown > TRIES {
+                            break;
                         }
-                        None => {
-                            connection = Connection::Lost;
-                            continue;
-                        }
+                    }
+                    let Some(Some(found)) = found else {
+                        connection = Connection::Lost;
+                        continue;
                     };
                     self.world.reached("a stream was resumed");
                     had_answer = self.world.has_answer(&run_id);

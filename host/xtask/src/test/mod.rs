@@ -2,14 +2,8 @@
 //! installed when it is missing; each is quick when nothing is.
 
 mod authors;
-mod chromium;
 mod debian;
-mod deployment;
 mod faketime;
-mod mcp;
-mod mongo;
-mod openai;
-mod openapi;
 pub(crate) mod peers;
 mod pgbouncer;
 mod postgres;
@@ -54,25 +48,28 @@ pub(crate) fn install_missing(repository: &Path) -> anyhow::Result<()> {
     faketime::find_or_install()?;
     // The tests publish to one of their own, and install from it.
     debian::find_or_install("docker-registry", &["docker-registry"])?;
+    // What the files in host/deploy/ are checked with.
+    for (program, package) in [("promtool", "prometheus"), ("systemd-analyze", "systemd")] {
+        debian::find_or_install(program, &[package])?;
+    }
     peers::find_or_install(repository)?;
-    openai::find_or_install(repository)?;
+    python::find_or_install(repository)?;
     authors::find_or_install(repository)?;
-    mcp::find_or_install(repository)?;
-    chromium::find_or_install(repository)?;
-    openapi::find_or_install(repository)?;
-    deployment::find_or_install(repository)
+    install_browser(repository)
 }
 
-/// Installs the browser that uses the console, as far as it is missing.
+/// Installs the browser that uses the console as a person does, with a font, and what drives it, as far as
+/// they are missing.
 pub(crate) fn install_browser(repository: &Path) -> anyhow::Result<()> {
-    chromium::find_or_install(repository)
+    peers::install_packages(&repository.join(peers::CONSOLE))?;
+    debian::find_or_install("chromium", &["chromium", "fonts-liberation"])
 }
 
 /// Installs the servers that the service keeps something in, as far as they are missing.
 pub(crate) fn install_stores(repository: &Path) -> anyhow::Result<()> {
     postgres::find_or_install()?;
     debian::find_or_install("redis-server", &["redis-server"])?;
-    mongo::SERVER.find_or_install(repository)
+    python::DOCUMENT_STORE.find_or_install(repository)
 }
 
 /// Installs what is missing, builds the tools and the binary, and runs all tests. A linting compiler compiles

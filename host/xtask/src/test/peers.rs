@@ -1,4 +1,4 @@
-//! The Node programs of tests/peers/ and tests/clients/ that the service is tested with, and their packages.
+//! The Node programs that the service is tested with, and their packages.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,11 @@ use crate::run::{run, succeeds};
 /// Oldest Node that runs the peers.
 const NODE: u32 = 20;
 
+/// Where the packages of the console's browser are.
+pub(super) const CONSOLE: &str = "tests/console";
+
 /// Where they are, each with a lock file of its own.
-const FOLDERS: [&str; 2] = ["tests/peers", "tests/clients"];
+const FOLDERS: [&str; 5] = ["tests/peers", "tests/clients", "tests/mcp", "tests/openapi", CONSOLE];
 
 /// Sees to it that Node and the packages are there, as their lock files name them.
 pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {

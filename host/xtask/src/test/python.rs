@@ -1,4 +1,4 @@
-//! Pinned Python packages in a virtual environment of their own below target/.
+//! Pinned Python packages, each in a virtual environment of its own below target/.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,6 +16,49 @@ pub(crate) struct Environment {
     pub(crate) packages: &'static [(&'static str, &'static str)],
     /// What can be imported when they are there.
     pub(crate) modules: &'static [&'static str],
+}
+
+/// A server that speaks MongoDB's protocol, which the crate `test-servers` starts. Pinned: it is young, and
+/// the tests hold what this one does.
+pub(super) const DOCUMENT_STORE: Environment = Environment {
+    place: "target/test-servers/secantusdb",
+    packages: &[("SecantusDB", "0.7.0b3")],
+    modules: &[],
+};
+
+/// What else the tests use, each apart: they want libraries of different ages. Pinned: readers refuse what
+/// they do not expect, and other versions ask for other things.
+const OTHERS: [Environment; 5] = [
+    // The official SDK of OpenAI, and LangChain's client on it: `tests/it/openai_clients`.
+    Environment {
+        place: "target/test-servers/openai",
+        packages: &[("openai", "3.54.0"), ("langchain-openai", "1.7.3")],
+        modules: &["openai", "langchain_openai"],
+    },
+    Environment {
+        place: "target/test-servers/instructor",
+        packages: &[("instructor", "1.17.0"), ("openai", "3.3.0")],
+        modules: &["instructor"],
+    },
+    // The SDK of the Model Context Protocol, which decides which versions are spoken: `tests/it/mcp`.
+    Environment { place: "target/test-servers/mcp", packages: &[("mcp", "2.3.0")], modules: &["mcp"] },
+    // A fuzzer and a generator that read the OpenAPI document: `tests/it/openapi_clients`.
+    Environment {
+        place: "target/test-servers/openapi",
+        packages: &[("schemathesis", "4.32.5"), ("openapi-python-client", "0.29.1"), ("mypy", "2.4.1")],
+        modules: &["schemathesis", "openapi_python_client", "mypy"],
+    },
+    // Has Kubernetes' schemas in it, and a reader of YAML beside it: `tests/it/deployment`.
+    Environment {
+        place: "target/test-servers/kubernetes-validate",
+        packages: &[("kubernetes-validate", "1.37.0")],
+        modules: &["yaml"],
+    },
+];
+
+/// Sees to it that all of these are there.
+pub(super) fn find_or_install(repository: &Path) -> anyhow::Result<()> {
+    OTHERS.iter().try_for_each(|environment| environment.find_or_install(repository))
 }
 
 impl Environment {

@@ -3,7 +3,6 @@
 
 mod bullmq;
 mod dbos;
-mod inngest;
 mod langgraph;
 mod ours;
 mod restate;
@@ -108,7 +107,6 @@ fn all() -> Vec<Box<dyn Engine>> {
     engines.push(Box::new(restate::Restate));
     engines.push(Box::new(dbos::Dbos));
     engines.extend([false, true].map(|has_log| Box::new(temporal::Temporal { has_log }) as _));
-    engines.push(Box::new(inngest::Inngest));
     engines.push(Box::new(langgraph::LangGraph));
     engines.extend(redis.map(|redis| Box::new(bullmq::BullMq(redis)) as _));
     engines

@@ -290,15 +290,12 @@ async fn decide_and_read(mut client: Client, number: usize, job: String, history
                 _ => panic!("{answer}"),
             });
             history.ask(JobOp::Cancel, cancelled).await;
-        } else if let Some(id) = wait["waitId"].as_str() {
+        } else if wait["waitId"].is_string() {
             let decision = match choice {
                 Choice::Approve => json!({ "decision": "approve" }),
                 Choice::Reject => json!({ "decision": "reject" }),
             };
-            let request = user.request(Method::POST, &format!("/api/agent/waits/{id}/decision"));
-            let request = request.header("content-type", "application/json");
-            let request = request.header("if-match", format!("\"{}\"", wait["digest"].as_str().unwrap()));
-            let decided = sent(&user, request.body(decision.to_string()), |answer| match answer.status {
+            let decided = sent(&user, user.deciding(&wait, &decision), |answer| match answer.status {
                 200 => Some(JobAnswer::Taken),
                 409 if answer.body.contains("was decided by") => Some(JobAnswer::DecidedBefore),
                 409 => Some(JobAnswer::Late),
