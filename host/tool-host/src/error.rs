@@ -30,10 +30,12 @@ pub enum LoadError {
         most: u64,
     },
     /// The file is empty.
-    #[error("is empty; write the file aside and rename it into the folder")]
+    #[error("is empty: send all of it, or write it aside and rename it into the folder")]
     Empty,
     /// The file is not WebAssembly, or only a part of it.
-    #[error("is not a whole WebAssembly file ({0}); write the file aside and rename it into the folder")]
+    #[error(
+        "is not a whole WebAssembly file ({0}): send all of it, or write it aside and rename it into the folder"
+    )]
     NotWasm(String),
     /// The file is something else that is easily recognized.
     #[error("is not a WebAssembly component but {0}")]

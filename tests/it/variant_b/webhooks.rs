@@ -125,7 +125,7 @@ async fn addresses_that_nobody_may_send_to_are_refused_and_no_job_is_queued() {
     let without = Service::variant_b().model(&model).start().await;
     let refused = submit(&without.user(Token::of("u")), "https://example.com/").await;
     assert_eq!(refused.status, 400, "{refused}");
-    assert!(refused.body.contains("This service sends no webhooks"), "{refused}");
+    assert!(refused.body.contains("sends no webhooks: WEBHOOK_SECRET is not set"), "{refused}");
 }
 
 #[tokio::test]

@@ -171,11 +171,16 @@ fn introduction(address: SocketAddr, token: &str, demo: bool, tools: &Path) -> S
         false => "",
     };
     let tools = introduce_tools(tools);
+    let console = match cfg!(feature = "console") {
+        true => format!("   http://{address}/console, which wants the token"),
+        false => String::new(),
+    };
     format!(
         "
 agent-host serves on http://{address}
   Variant A: POST /agent/invoke   GET /health/live   GET /health/ready   GET /metrics
   Variant B: POST /api/agent   POST /api/agent/async   GET /api/agent/jobs   GET /health   GET /ready
+  In a browser: http://{address}/docs{console}
 {model}{tools}
 Try:
 
@@ -229,6 +234,13 @@ mod tests {
         assert_eq!(get(&[("LLM_API_KEY", "sk-1")], "LLM_API_KEY").as_deref(), Some("sk-1"));
         // Somebody who names a model and forgets the key is to be told so.
         assert_eq!(get(&[("LLM_MODEL", "openai/x")], "LLM_API_KEY"), None);
+    }
+
+    #[test]
+    fn it_says_what_can_be_opened_in_a_browser() {
+        let text = introduction(([127, 0, 0, 1], 3000).into(), "a.b.c", true, Path::new("/"));
+        assert!(text.contains("http://127.0.0.1:3000/docs"), "{text}");
+        assert_eq!(text.contains("http://127.0.0.1:3000/console"), cfg!(feature = "console"), "{text}");
     }
 
     #[test]

@@ -153,7 +153,7 @@ async fn list(queue: &dyn JobQueue, wanted: &List) -> anyhow::Result<String> {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{:<34} {} {:<9} {} attempts{}",
+            "{:<34} {} {:<9} attempts {}{}",
             shown(&job.id, ID_CHARS),
             moment(job.created_at),
             job.status.as_str(),
@@ -201,7 +201,7 @@ async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<
     for (what, time) in times.into_iter().filter_map(|(what, time)| Some((what, time?))) {
         let _ = write!(text, ", {what} {}", moment(time));
     }
-    let _ = writeln!(text, ", {} attempts", job.attempts_made);
+    let _ = writeln!(text, ", attempts {}", job.attempts_made);
     if let Some(parent) = &job.parent {
         let _ = writeln!(text, "its parent waits for it: {}", shown(parent, ID_CHARS));
     }

@@ -49,9 +49,9 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     }
 
     let (host, port) = (config.http.host.as_str(), config.http.port);
-    let listener = TcpListener::bind((host, port))
-        .await
-        .with_context(|| format!("listening on {host} port {port} (HOST and PORT)"))?;
+    let listener = TcpListener::bind((host, port)).await.with_context(|| {
+        format!("listening on {host} port {port} (HOST and PORT; PORT=0 takes any free port)")
+    })?;
     let address = listener.local_addr().context("reading the address we listen on")?;
     let worker = worker_name(&address.to_string());
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };

@@ -59,7 +59,9 @@ enum Command {
     ///
     /// What comes from a registry is checked against its digest, a tag is looked up once, and what is printed
     /// names the digest. When the policy names signers for the component, one of them must have signed it. A
-    /// service that watches the folder serves it at once.
+    /// service that watches the folder serves it at once. With a DATABASE_URL, and without --tools-dir, it is
+    /// proposed to all services on that database in place of the folder, and waits where they ask for
+    /// approvals.
     #[command(
         after_help = "For example: agent-host tools install oci://registry.example.org/tools/calculator@sha256:…"
     )]

@@ -133,7 +133,7 @@ impl Report {
         }
         if self.cases.is_empty() {
             text.push_str(
-                "no cases: write them into cases.toml beside the component (host/docs/tools/testing.md)\n",
+                "no cases: write them into cases.toml beside the component (agent-host docs tools/testing)\n",
             );
         }
         for abuse in &self.abuse {

@@ -11,7 +11,7 @@ const UNPREPARED: &str =
 pub(super) fn describe(error: &sqlx::Error) -> String {
     tracing::debug!(error = %error, "the database failed");
     match error {
-        sqlx::Error::PoolTimedOut => "no connection within 2000 ms".into(),
+        sqlx::Error::PoolTimedOut => "no connection to the database within 2000 ms".into(),
         sqlx::Error::PoolClosed => "the service is shutting down".into(),
         sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
         sqlx::Error::Tls(_) => "the connection could not be secured".into(),

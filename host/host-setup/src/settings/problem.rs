@@ -8,6 +8,10 @@ use super::setting::{Need, Setting};
 /// Longest found value that is shown whole. More would push what matters off the screen.
 const SHOWN_CHARACTERS: usize = 60;
 
+/// Stands behind an address whose scheme is right: mostly a password breaks it.
+const BROKEN_ADDRESS: &str =
+    ", which is not whole or not well-formed: a password has # / ? @ % and the like percent-encoded";
+
 /// Everything that is wrong, in the order of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems(pub(super) Vec<Problem>);
@@ -60,7 +64,8 @@ impl Problem {
     /// A value that is not allowed.
     pub fn refused(setting: &Setting, value: &str) -> Self {
         let found = if setting.kind.is_hidden() { outline(value) } else { quote(value) };
-        Self::because(setting, format!("found {found}"))
+        let broken = if setting.kind.begins(value) { BROKEN_ADDRESS } else { "" };
+        Self::because(setting, format!("found {found}{broken}"))
     }
 
     /// Bytes that are no text. They are not shown: nobody could read them.
@@ -118,7 +123,25 @@ impl std::error::Error for Problems {}
 
 #[cfg(test)]
 mod tests {
+    use super::super::setting::url;
     use super::*;
+
+    #[test]
+    fn an_address_of_the_right_scheme_is_told_what_is_wrong_with_it() {
+        let setting = Setting { name: "DATABASE_URL", ..url(&["postgres", "sqlite"]) };
+        let refused = |value| Problem::refused(&setting, value).to_string();
+        assert_eq!(
+            refused("postgres://root:hunter#2@db/agents"),
+            "DATABASE_URL: found a postgres:// address (not shown), which is not whole or not well-formed: a \
+             password has # / ? @ % and the like percent-encoded; allowed: a URL that starts with postgres:// \
+             or sqlite://"
+        );
+        assert_eq!(
+            refused("mysql://root@db"),
+            "DATABASE_URL: found a mysql:// address (not shown); allowed: a URL that starts with postgres:// or \
+             sqlite://"
+        );
+    }
 
     #[test]
     fn values_are_shown_on_one_line_and_cut() {

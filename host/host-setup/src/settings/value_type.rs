@@ -47,6 +47,12 @@ impl Kind {
             Self::Text | Self::Path | Self::OneOf(_) | Self::Number { .. } | Self::Special(_) => false,
         }
     }
+
+    /// Whether a value begins as such a URL does.
+    pub(super) fn begins(self, value: &str) -> bool {
+        let scheme = value.split_once("://").map(|(scheme, _)| scheme);
+        matches!((self, scheme), (Self::Url(schemes), Some(scheme)) if schemes.contains(&scheme))
+    }
 }
 
 impl fmt::Display for Kind {
@@ -100,5 +106,14 @@ mod tests {
         ] {
             assert_eq!(kind.to_string(), said);
         }
+    }
+
+    #[test]
+    fn a_url_begins_with_one_of_its_schemes() {
+        let url = Kind::Url(&["redis", "memory"]);
+        for (value, begins) in [("redis://h:p#w@x", true), ("redis:x", false), ("http://redis://", false)] {
+            assert_eq!(url.begins(value), begins, "{value}");
+        }
+        assert!(!Kind::Text.begins("redis://x"));
     }
 }

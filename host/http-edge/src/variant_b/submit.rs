@@ -113,7 +113,8 @@ pub(super) async fn refuse_busy(
 async fn put_webhook(edge: &Shared, job: &mut JobData, url: &str) -> Result<(), Error> {
     let refused = |message| Error::Schema(Issue::custom(message, vec![Step::Name(WEBHOOK_URL)]).into());
     let webhooks = edge.variant.webhooks.as_ref();
-    let webhooks = webhooks.ok_or_else(|| refused("This service sends no webhooks"))?;
+    let webhooks =
+        webhooks.ok_or_else(|| refused("This service sends no webhooks: WEBHOOK_SECRET is not set"))?;
     webhooks.check(url).map_err(refused)?;
     let id = job.id.get_or_insert_with(|| Uuid::now_v7().simple().to_string());
     Ok(webhooks.put(&NewWebhook { job_id: id, user_id: &job.user_id, url }).await?)

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_no_component_is_refused_in_words() {
         let of = |bytes: &[u8]| inspect(bytes).unwrap_err().to_string();
-        insta::assert_snapshot!(of(b""), @"is empty; write the file aside and rename it into the folder");
+        insta::assert_snapshot!(of(b""), @"is empty: send all of it, or write it aside and rename it into the folder");
         insta::assert_snapshot!(of(&wat::parse_str("(module)").unwrap()), @"is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says");
         let whole = wat::parse_str(exporting("agent:tool/tool@0.1.0")).unwrap();
         for cut in 1..whole.len() {

@@ -43,8 +43,8 @@ async fn what_cannot_be_loaded_is_named_and_the_others_serve() {
     insta::with_settings!({filters => vec![(r"\(.*at offset.*\)", "(…)")]}, {
         insta::assert_snapshot!(faults, @r"
         core.wasm: is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says
-        cut.wasm: is not a whole WebAssembly file (…); write the file aside and rename it into the folder
-        empty.wasm: is empty; write the file aside and rename it into the folder
+        cut.wasm: is not a whole WebAssembly file (…): send all of it, or write it aside and rename it into the folder
+        empty.wasm: is empty: send all of it, or write it aside and rename it into the folder
         newer.wasm: is built for agent:tool@0.9.0; this host serves agent:tool@0.1.1 and agent:tool@0.1.0: rebuild it against one of those
         no name.wasm: the file name must be 1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-', then .wasm
         ");

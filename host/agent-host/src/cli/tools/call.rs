@@ -61,7 +61,13 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     if tools.catalog().get(&arguments.tool).is_none() {
         let names: Vec<_> = tools.catalog().tools().iter().map(|tool| tool.name.as_str()).collect();
         let known = if names.is_empty() { "none are loaded".to_owned() } else { names.join(", ") };
-        bail!("there is no tool `{}` {}: {known}", arguments.tool, whence(&config)?);
+        let more = match host.faults().is_empty() {
+            true => "",
+            false => {
+                "; `agent-host tools` says more of those that are refused, and which lines a policy lacks"
+            }
+        };
+        bail!("there is no tool `{}` {}: {known}{more}", arguments.tool, whence(&config)?);
     }
     let call =
         ToolCall { id: "call_1".into(), name: arguments.tool.clone(), arguments: Value::Object(object) };

@@ -248,18 +248,18 @@ async fn with_facts(
 }
 
 fn describe_change(action: &AdminAction, seen: &ComponentView) -> String {
-    let (what, digest) = match action {
-        AdminAction::Approve { digest, .. } => ("approving", digest.as_deref()),
-        AdminAction::Enable => ("enabling it", None),
-        AdminAction::Disable => ("disabling it", None),
-        AdminAction::Rollback(digest) => ("rolling back to", digest.as_deref()),
-        AdminAction::Try(_, request) => ("trying", request.digest.as_deref()),
-        AdminAction::EndTrial => ("ending its trial", None),
-        AdminAction::Promote(digest) => ("promoting", digest.as_deref()),
-        AdminAction::Delete => ("removing it", None),
+    let (what, digest, unnamed) = match action {
+        AdminAction::Approve { digest, .. } => ("approving", digest.as_deref(), " the version that waits"),
+        AdminAction::Enable => ("enabling it", None, ""),
+        AdminAction::Disable => ("disabling it", None, ""),
+        AdminAction::Rollback(digest) => ("rolling back to", digest.as_deref(), " an earlier version"),
+        AdminAction::Try(_, request) => ("trying", request.digest.as_deref(), " the newest version"),
+        AdminAction::EndTrial => ("ending its trial", None, ""),
+        AdminAction::Promote(digest) => ("promoting", digest.as_deref(), " the version that is tried"),
+        AdminAction::Delete => ("removing it", None, ""),
     };
     let serves = seen.record.active.as_deref().unwrap_or("nothing");
-    let mut about = digest.map(|digest| format!(" {}", plain(digest))).unwrap_or_default();
+    let mut about = digest.map_or_else(|| unnamed.to_owned(), |digest| format!(" {}", plain(digest)));
     if let AdminAction::Approve { facts: Some(facts), .. } = action {
         about += &format!(" as it describes itself now, with facts {}", plain(facts));
     }
@@ -457,6 +457,10 @@ mod tests {
         assert_eq!(
             describe_change(&AdminAction::Disable, &one),
             "echo at revision 7 serves v1; disabling it\n"
+        );
+        assert_eq!(
+            describe_change(&AdminAction::Promote(None), &one),
+            "echo at revision 7 serves v1; promoting the version that is tried\n"
         );
     }
 }

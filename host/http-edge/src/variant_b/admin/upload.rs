@@ -56,9 +56,9 @@ pub(super) fn describe() -> Operation {
         .refuses(refused.map(Error::AdminRequest))
 }
 
-/// 201 when the version is the one that serves, 202 when it is kept and serves not yet. Everything that the
-/// head can tell is checked before the body is read, so that a client which waits for `100 Continue` is
-/// spared the upload.
+/// 201 when the version is the one that serves, 202 when it is kept and serves not yet: it waits, or a fault
+/// such as another component with a tool of that name is in its way. Everything that the head can tell is
+/// checked before the body is read, so that a client which waits for `100 Continue` is spared the upload.
 pub(super) async fn propose_version(
     State(admin): State<Shared>,
     change: Change,
@@ -79,7 +79,8 @@ pub(super) async fn propose_version(
     // The upload took its time.
     change.check_revision(&*admin.tools).await?;
     let view = admin.tools.upload(change.name(), Upload { bytes, signature }, change.operator()).await?;
-    let serves = view.record.active.as_ref() == Some(&digest);
+    let is_down = view.fault.is_some() && view.serving.as_ref() != Some(&digest);
+    let serves = view.record.active.as_ref() == Some(&digest) && !is_down;
     let status = if serves { StatusCode::CREATED } else { StatusCode::ACCEPTED };
     let mut answer = component_body::answer(status, &view, Some(&digest));
     // A component's name is always fit for a header.

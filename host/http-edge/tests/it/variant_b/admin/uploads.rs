@@ -59,6 +59,22 @@ async fn a_version_that_waits_is_202_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_version_that_is_to_serve_and_cannot_is_202_with_its_fault() {
+    let fakes = Fakes::with_invoke(Answers);
+    let digest = "sha256:cd5d4935a48c0672cb06407bb443bc0087aff947c6b864bac886982c73b3027f";
+    fakes.tools.change("calculator", |view| {
+        view.record.active = Some(digest.into());
+        view.fault = Some("offers the tool \"calculate\", and so does other.wasm".into());
+    });
+    let answer = upload(&fakes, &[], "\0asm").await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED);
+    assert_eq!(answer.json()["fault"], "offers the tool \"calculate\", and so does other.wasm");
+    // Of a file in the folder, which cannot take its place.
+    fakes.tools.change("calculator", |view| view.serving = Some(digest.into()));
+    assert_eq!(upload(&fakes, &[], "\0asm").await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
 async fn a_component_is_sent_as_what_it_is_or_as_bytes() {
     let fakes = Fakes::with_invoke(Answers);
     for kind in [
