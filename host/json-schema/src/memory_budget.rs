@@ -44,8 +44,8 @@ impl MemoryBudget {
         })
     }
 
-    /// Reads a value that JavaScript may have written: where its text has bytes that are not UTF-8, or an escape
-    /// of half a surrogate pair, the value has U+FFFD.
+    /// Reads a value that JavaScript may have written: where its text has bytes that are not UTF-8, or an
+    /// escape of half a surrogate pair, the value has U+FFFD.
     pub fn read_loosely(&mut self, text: &[u8]) -> Result<Value, ReadError> {
         match self.read(text) {
             Err(ReadError::Json(_)) => self.read(&whole_characters(text)),

@@ -54,11 +54,11 @@ const LISTED: [(&str, usize, &str); 49] = [
     ("backends/src/sql/webhooks.rs", 1, "attempts that this service wrote"),
     ("http-edge/src/middleware/idempotency/kept_answer.rs", 1, "heads of answers that this service wrote"),
     (
-        "http-edge/src/variant_b/openai/current_response.rs",
+        "http-edge/src/variant_b/openai/responses/current_response.rs",
         2,
         "responses and results that this service wrote",
     ),
-    ("http-edge/src/variant_b/openai/references.rs", 1, "responses that this service wrote"),
+    ("http-edge/src/variant_b/openai/responses/references.rs", 1, "responses that this service wrote"),
     ("tool-host/src/folder/memory.rs", 1, "its own file beside the compiled components"),
     // Programs of the operator, with the rights of one.
     ("agent-host/src/cli/chat/events.rs", 1, "a command: what the operator's own service sends"),

@@ -9,8 +9,8 @@ use axum::routing::{self, MethodRouter};
 
 use super::operation::Operation;
 
-/// The paths that clients of the Node deployment call, below their prefix. Express takes a slash at the end of
-/// each (host/docs/interface/node-clients.md#bodies).
+/// The paths that clients of the Node deployment call, below their prefix. Express takes a slash at the end
+/// of each (host/docs/interface/node-clients.md#bodies).
 const OF_NODE: [&str; 10] = [
     "/agent",
     "/agent/async",

@@ -13,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 use super::super::input::functions::arguments_text;
 use super::super::models;
 
-/// What ids of the agent's own calls begin with ([`super::super::items`]). A client that sends such an item back has
-/// that id as the id of its call.
+/// What ids of the agent's own calls begin with ([`super`]). A client that sends such an item back has that
+/// id as the id of its call.
 const OF_AGENT: &str = "mcp_";
 
 /// Most bytes of the digest in an id: no two items of a conversation have the same.

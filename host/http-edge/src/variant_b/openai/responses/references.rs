@@ -113,7 +113,8 @@ fn is_reference(item: &Value) -> bool {
     }
 }
 
-/// The response in which there is an item of that id: ids are `<kind>_<response>_<place>` ([`super::super::items`]).
+/// The response in which there is an item of that id: ids are `<kind>_<response>_<place>`
+/// ([`super::super::items`]).
 fn response_of(item: &str) -> Option<String> {
     let (_kind, rest) = item.split_once('_')?;
     let (response, _place) = rest.rsplit_once('_')?;
