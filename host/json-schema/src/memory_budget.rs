@@ -47,8 +47,13 @@ impl MemoryBudget {
     /// Reads a value that JavaScript may have written: where its text has bytes that are not UTF-8, or an
     /// escape of half a surrogate pair, the value has U+FFFD.
     pub fn read_loosely(&mut self, text: &[u8]) -> Result<Value, ReadError> {
+        let left = self.meter.left;
         match self.read(text) {
-            Err(ReadError::Json(_)) => self.read(&whole_characters(text)),
+            Err(ReadError::Json(_)) => {
+                // The values of the first reading are gone, and are not counted once more.
+                self.meter.left = left;
+                self.read(&whole_characters(text))
+            }
             read => read,
         }
     }
