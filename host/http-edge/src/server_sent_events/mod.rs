@@ -181,7 +181,7 @@ impl<W: WriteStream> EventStream<W> {
     fn respond_until(self, until: Option<Instant>) -> Response {
         let Self { run: Begun { following, first }, writer, location, permit } = self;
         let streaming =
-            Streaming { following, first, writer, is_begun: false, until, is_cut: false, _permit: permit };
+            Streaming { _permit: permit, following, first, writer, is_begun: false, until, is_cut: false };
         let chunks = unfold(streaming.next(), async |mut next| {
             let (chunk, next) = match timeout(HEARTBEAT, &mut next).await {
                 Ok((chunk, streaming)) => (chunk?, streaming.next()),
@@ -230,6 +230,8 @@ pub(crate) fn respond(events: Body) -> Response {
 type NextChunk<W> = BoxFuture<'static, (Option<Bytes>, Streaming<W>)>;
 
 struct Streaming<W> {
+    /// The permit goes before the writer, which may need one to read on when the reader has left.
+    _permit: Option<StreamPermit>,
     following: Following,
     first: Option<Followed>,
     writer: W,
@@ -238,7 +240,6 @@ struct Streaming<W> {
     until: Option<Instant>,
     /// Whether it has ended so.
     is_cut: bool,
-    _permit: Option<StreamPermit>,
 }
 
 impl<W: WriteStream> Streaming<W> {
