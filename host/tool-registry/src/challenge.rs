@@ -36,7 +36,7 @@ fn challenges(header: &str) -> impl Iterator<Item = (&str, &str)> {
     let starts = std::iter::once(0).chain(header.match_indices(',').map(|(at, _)| at + 1));
     starts.map(move |at| {
         let challenge = header.get(at..).unwrap_or_default().trim();
-        challenge.split_once(' ').unwrap_or((challenge, ""))
+        challenge.split_once([' ', ',']).unwrap_or((challenge, ""))
     })
 }
 
@@ -92,7 +92,9 @@ mod tests {
         assert_eq!(parse(["Basic", r#"Bearer realm="https://a""#]), bearer("https://a", None));
         let several = r#"Negotiate, Basic realm="a, b", Bearer realm="https://a",service="b""#;
         assert_eq!(parse([several]), bearer("https://a", Some("b")));
-        assert_eq!(parse(["Negotiate, Basic"]), Some(Challenge::Basic));
+        for either in ["Negotiate, Basic", "Basic, Negotiate"] {
+            assert_eq!(parse([either]), Some(Challenge::Basic), "{either}");
+        }
         for useless in ["", "Negotiate", "Bearer", r#"Bearer service="x""#, "Bearer realm"] {
             assert_eq!(parse([useless]), None, "{useless}");
         }
