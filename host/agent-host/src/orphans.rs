@@ -64,7 +64,8 @@ mod tests {
         // Orphans of this process's children become its own, as those of a container do of its first process.
         set_child_subreaper(Some(getpid())).unwrap();
         let mut compiler = Command::new("true").spawn().unwrap();
-        let mut server = Command::new("sh").args(["-c", "true &"]).process_group(0).spawn().unwrap();
+        // Some shells ask how a child of theirs ended that ends before them.
+        let mut server = Command::new("sh").args(["-c", "sleep 1 &"]).process_group(0).spawn().unwrap();
         while reap() == 0 {
             sleep(Duration::from_millis(10)).await;
         }
