@@ -359,6 +359,8 @@ impl WriteStream for OwnEvents {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
     use tokio::time::sleep;
 
@@ -383,11 +385,56 @@ mod tests {
         }
     }
 
+    /// Takes a permit of its user when the reader has left.
+    struct ReadsOn {
+        permits: StreamPermits,
+        has_permit: Arc<AtomicBool>,
+        text: String,
+    }
+
+    impl WriteStream for ReadsOn {
+        fn begin(&mut self) {}
+
+        async fn write(&mut self, _run_id: &str, _followed: &Followed) {}
+
+        fn text(&mut self) -> &mut String {
+            &mut self.text
+        }
+    }
+
+    impl Drop for ReadsOn {
+        fn drop(&mut self) {
+            self.has_permit.store(self.permits.acquire("u1").is_some(), Ordering::Relaxed);
+        }
+    }
+
+    fn streams() -> RunStreams {
+        streams_of(ScriptedInvoke::answering("hi"), run_stores(&Arc::default()))
+    }
+
+    /// The stream of a run that says hi.
+    fn stream<W: WriteStream>(
+        streams: &RunStreams,
+        writer: W,
+        permit: Option<StreamPermit>,
+    ) -> EventStream<W> {
+        let run = streams.start(Ask::new("1".into(), "hi".into()), resuming_reader(&HeaderMap::new())).into();
+        EventStream { run, writer, location: String::new(), permit }
+    }
+
+    #[tokio::test]
+    async fn who_reads_on_for_a_reader_that_has_left_can_have_its_permit() {
+        let (permits, has_permit) = (StreamPermits::new(1, 1), Arc::<AtomicBool>::default());
+        let permit = permits.acquire("u1");
+        let writer = ReadsOn { permits, has_permit: has_permit.clone(), text: String::new() };
+        drop(stream(&streams(), writer, permit).into_response());
+        assert!(has_permit.load(Ordering::Relaxed));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn heartbeats_are_sent_while_the_end_is_kept() {
-        let streams = streams_of(ScriptedInvoke::answering("hi"), run_stores(&Arc::default()));
-        let run = streams.start(Ask::new("1".into(), "hi".into()), resuming_reader(&HeaderMap::new())).into();
-        let stream = EventStream { run, writer: Slow::default(), location: String::new(), permit: None };
+        let streams = streams();
+        let stream = stream(&streams, Slow::default(), None);
         let sent = axum::body::to_bytes(stream.into_response().into_body(), usize::MAX).await.unwrap();
         assert_eq!(sent, ": heartbeat\n\n: heartbeat\n\ndata: the end\n\n");
     }
