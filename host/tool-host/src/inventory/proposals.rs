@@ -193,7 +193,7 @@ impl Proposer {
         if !self.runtime.needs_approval || load::is_in_policy(&self.runtime, name, content).await? {
             return Ok(());
         }
-        let checked = self.rollout.check_room(content.bytes.len() as u64).await;
+        let checked = self.rollout.check_room(&content.digest, content.bytes.len() as u64).await;
         checked.map_err(|error| LoadError::NotWrittenDown(error.to_string()))
     }
 

@@ -191,7 +191,7 @@ impl Rollout {
         let required = self.needs_approval || matches!(source, VersionSource::CommandLine { .. });
         let _one_at_a_time = self.proposing.lock().await;
         if required && !is_in_policy {
-            self.check_room(component.bytes).await?;
+            self.check_room(&content.digest, component.bytes).await?;
         }
         let kept = KeptComponent {
             bytes: Bytes::from_owner(SharedBytes(content.bytes.clone())),
@@ -230,11 +230,15 @@ impl Rollout {
         Ok(changed)
     }
 
-    /// Refuses a version of so many bytes that would wait, when too many wait already.
-    pub(crate) async fn check_room(&self, bytes: u64) -> AdminResult {
+    /// Refuses a version of so many bytes that would wait, when too many wait already. One that a record has
+    /// takes no more room: it is proposed once more when its file was signed meanwhile.
+    pub(crate) async fn check_room(&self, digest: &str, bytes: u64) -> AdminResult {
         let kept = self.store.kept_bytes().await.map_err(refused)?;
         let records = self.store.records().await.map_err(refused)?;
         let versions = records.components.values().flat_map(|found| &found.record.versions);
+        if versions.clone().any(|version| version.digest == digest) {
+            return Ok(());
+        }
         let approved: BTreeMap<_, _> = versions
             .filter(|version| is_approved(version))
             .map(|version| (&version.digest, version.facts.bytes))
@@ -336,7 +340,7 @@ mod tests {
             most_waiting_bytes: 10,
             ..Rollout::new(store.clone(), true, false, Arc::new(NoObserver))
         };
-        rollout.check_room(10).await.unwrap();
+        rollout.check_room("sha256:new", 10).await.unwrap();
         let kept = KeptComponent { bytes: Bytes::from_static(b"1234"), signature: None };
         for digest in ["sha256:approved", "sha256:waiting", "sha256:unnamed"] {
             store.keep("echo", digest, &kept).await.unwrap();
@@ -350,11 +354,12 @@ mod tests {
         let (by, action) = (HOST.to_owned(), "proposed".to_owned());
         let line = AuditLine { at: 1, by, action, digest: None, detail: String::new() };
         store.write("echo", 0, &record, &line).await.unwrap();
-        rollout.check_room(2).await.unwrap();
-        let refused = rollout.check_room(3).await.unwrap_err();
+        rollout.check_room("sha256:new", 2).await.unwrap();
+        let refused = rollout.check_room("sha256:new", 3).await.unwrap_err();
         assert!(
             matches!(&refused, AdminError::Unavailable(text) if text.contains("take 8 bytes")),
             "{refused}"
         );
+        rollout.check_room("sha256:waiting", 4).await.unwrap();
     }
 }
