@@ -52,8 +52,8 @@ const ALIVE: Duration = Duration::from_secs(1);
 /// for a caller who has been told that it failed. A transaction that waits for us as long is taken back.
 const STATEMENT_TIMEOUT: &str = "6s";
 
-/// The isolation that statements are written for: those that meet wait for each other. With more of it the
-/// second one fails, and with it everything that is committed together.
+/// The isolation that statements are written for: of two that change the same rows, the second one waits for
+/// the first. With more isolation it fails, and with it everything that is committed together.
 pub(super) const ISOLATION: &str = "read committed";
 
 /// How long to wait before another attempt at a server that refuses connections, at first and at most.

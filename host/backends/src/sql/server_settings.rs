@@ -66,8 +66,8 @@ pub(super) fn judge(settings: &ServerSettings, pooling: Pooling) -> Result<Vec<S
     // What is called "read uncommitted" is the same on PostgreSQL.
     if matches!(&*settings.isolation, "repeatable read" | "serializable") {
         let problem = format!(
-            "{}: of statements that meet, all but the first fail; set default_transaction_isolation to '{ISOLATION}' for \
-             the user of DATABASE_URL, and leave it out of that address",
+            "{}: of two statements that change the same rows at once one fails; set default_transaction_isolation to \
+             '{ISOLATION}' for the user of DATABASE_URL, and leave it out of that address",
             settings.isolation
         );
         warnings.push(warning("default_transaction_isolation", problem));

@@ -95,7 +95,7 @@ async fn a_postgres_is_warned_of_by_what_it_may_lose_and_by_the_room_it_has() {
     assert!(SqlPool::sqlite("sqlite://:memory:").unwrap().check().is_none());
 }
 
-/// Ours are written for `read committed`: of those that meet with more of it, all but the first fail.
+/// Statements are written for `read committed`: with more isolation, of two that meet one fails.
 #[tokio::test]
 async fn a_session_has_the_isolation_of_its_statements_whatever_the_server_would_give_it() {
     let server = Postgres::start_with(&["default_transaction_isolation=serializable"]).await;
