@@ -145,6 +145,18 @@ impl MongoConversations {
         }
     }
 
+    /// Deletes what a user has of a kind beyond so many, written longest ago.
+    async fn trim(&self, key: ConversationKey<'_>, most: u32) -> Result<(), QueryError> {
+        let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
+        let newest_first = doc! { "updated_at": -1, "_id": -1 };
+        let old = self.keys(theirs, newest_first, u64::from(most), MOST_TRIMMED).await?;
+        if !old.is_empty() {
+            let removed = self.documents.delete_many(doc! { "_id": { "$in": old } });
+            answer(removed.into_future()).await?;
+        }
+        Ok(())
+    }
+
     async fn keys(
         &self,
         wanted: Document,
@@ -241,13 +253,11 @@ impl ConversationStore for MongoConversations {
         let changes = doc! { "$set": kept, "$setOnInsert": begun };
         let put = self.documents.update_one(doc! { "_id": key.digest() }, changes).upsert(most.is_some());
         answer(put.into_future()).await?;
-        let Some(most) = most else { return Ok(()) };
-        let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
-        let newest_first = doc! { "updated_at": -1, "_id": -1 };
-        let old = self.keys(theirs, newest_first, u64::from(most), MOST_TRIMMED).await?;
-        if !old.is_empty() {
-            let removed = self.documents.delete_many(doc! { "_id": { "$in": old } });
-            answer(removed.into_future()).await?;
+        // The response is kept: what could not be deleted is deleted with the next one.
+        if let Some(most) = most
+            && let Err(error) = self.trim(key, most).await
+        {
+            tracing::debug!(%error, "old responses could not be deleted");
         }
         Ok(())
     }

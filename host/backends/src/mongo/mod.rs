@@ -4,8 +4,8 @@
 //! the leases under which old ones are removed (`lease.rs`). What makes an event or a record the only one
 //! of its kind is its `_id`, which every collection has an index of from its first moment: nothing has to be
 //! made before the first write, by one replica or by ten, and no replica can write where nothing is unique
-//! yet. The other indexes, of when runs ended and of their jobs, only find: they are made when they are first
-//! needed (`indexes.rs`).
+//! yet. The other indexes, of when runs ended, of their jobs and of their users, only find: they are made
+//! when they are first needed (`indexes.rs`).
 
 mod conversation_retention;
 mod conversations;

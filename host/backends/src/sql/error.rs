@@ -1,6 +1,8 @@
 //! What is said about a failure of the database: enough to know what to do, without what only the operator's
 //! log may say: addresses, users, file names.
 
+use std::io::ErrorKind;
+
 use sqlx::error::DatabaseError;
 
 /// Tables are made by the service when it starts, and by no command.
@@ -13,6 +15,10 @@ pub(super) fn describe(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::PoolTimedOut => "no connection to the database within 2000 ms".into(),
         sqlx::Error::PoolClosed => "the service is shutting down".into(),
+        // What `time_limit.rs` gives up as well: the connection may hold, and a statement wait for a lock.
+        sqlx::Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
+            "no answer in time: the database is away or slow, or something else keeps it locked".into()
+        }
         sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
         sqlx::Error::Tls(_) => "the connection could not be secured".into(),
         sqlx::Error::Database(error) => describe_refusal(&**error),

@@ -257,11 +257,12 @@ fn judge(known: &Migrator, run: &[Run]) -> Result<(), SetupError> {
 }
 
 /// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the
-/// migrator's own lock belongs to a session, and behind a pooler nobody knows whose that is. Partitions of
-/// the coming months, which no migration can name, are made after it.
+/// migrator's own lock belongs to a session, and behind a pooler nobody knows whose that is. With more
+/// isolation the transaction would not see what others made while it waited for the lock. Partitions of the
+/// coming months, which no migration can name, are made after it.
 async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     let mut connection = pool.connect_directly().await?;
-    let mut transaction = connection.begin().await?;
+    let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     sqlx::raw_sql(NO_LIMIT).execute(&mut *transaction).await?;
     let database: String =
         sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *transaction).await?;

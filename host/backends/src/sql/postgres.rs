@@ -52,6 +52,10 @@ const ALIVE: Duration = Duration::from_secs(1);
 /// for a caller who has been told that it failed. A transaction that waits for us as long is taken back.
 const STATEMENT_TIMEOUT: &str = "6s";
 
+/// The isolation that statements are written for: of two that change the same rows, the second one waits for
+/// the first. With more isolation it fails, and with it everything that is committed together.
+pub(super) const ISOLATION: &str = "read committed";
+
 /// How long to wait before another attempt at a server that refuses connections, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
@@ -123,7 +127,7 @@ impl Postgres {
         let process = format!("agent-host {}", Uuid::now_v7().simple());
         let plain = with_plain_session(options, &process);
         Self(Arc::new(Shared {
-            options: with_limits(plain.clone()),
+            options: with_session(plain.clone()),
             plain,
             direct: direct.map(|direct| with_plain_session(direct, &process)),
             refuses_options: AtomicBool::new(false),
@@ -354,13 +358,19 @@ fn with_plain_session(options: PgConnectOptions, process: &str) -> PgConnectOpti
     if options.get_application_name().is_some() { options } else { options.application_name(process) }
 }
 
-/// Limits of the session, unless the address sets them.
-fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
-    ["statement_timeout", "idle_in_transaction_session_timeout"].into_iter().fold(options, |options, name| {
+/// Limits of the session and its isolation, unless the address sets them: whatever the server, the database
+/// or the role would give it.
+fn with_session(options: PgConnectOptions) -> PgConnectOptions {
+    let session = [
+        ("statement_timeout", STATEMENT_TIMEOUT),
+        ("idle_in_transaction_session_timeout", STATEMENT_TIMEOUT),
+        ("default_transaction_isolation", ISOLATION),
+    ];
+    session.into_iter().fold(options, |options, (name, value)| {
         if options.get_options().is_some_and(|set| set.contains(name)) {
             options
         } else {
-            options.options([(name, STATEMENT_TIMEOUT)])
+            options.options([(name, value)])
         }
     })
 }

@@ -18,6 +18,7 @@ use super::{ANSWER_TIMEOUT, SqlPool};
 const SETTINGS: &str = "\
     SELECT current_setting('server_version'), current_setting('server_version_num'), \
            current_setting('synchronous_commit'), current_setting('statement_timeout'), \
+           current_setting('transaction_isolation'), \
            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int, \
            (SELECT COUNT(DISTINCT application_name) FROM pg_stat_activity \
             WHERE datname = current_database() AND application_name LIKE 'agent-host %')";
@@ -111,8 +112,9 @@ async fn read_settings(connection: &mut PgConnection) -> sqlx::Result<ServerSett
         version_number: number(1)?.unwrap_or(i64::MAX),
         synchronous_commit: row.try_get::<String, _>(2)?,
         statement_timeout: row.try_get::<String, _>(3)?,
-        connections: i64::from(row.try_get::<i32, _>(4)?),
-        replicas: row.try_get::<i64, _>(5)?,
+        isolation: row.try_get::<String, _>(4)?,
+        connections: i64::from(row.try_get::<i32, _>(5)?),
+        replicas: row.try_get::<i64, _>(6)?,
     })
 }
 

@@ -3,7 +3,7 @@
 use agent_core::ports::StoreWarning;
 
 use super::pooler::Pooling;
-use super::postgres::CONNECTIONS_OF_A_PROCESS;
+use super::postgres::{CONNECTIONS_OF_A_PROCESS, ISOLATION};
 
 /// The oldest version that is served, and the oldest that its makers still mend.
 const OLDEST: i64 = 120_000;
@@ -18,6 +18,8 @@ pub(super) struct ServerSettings {
     pub(super) synchronous_commit: String,
     /// Of our sessions.
     pub(super) statement_timeout: String,
+    /// Of a transaction of ours that asks for none.
+    pub(super) isolation: String,
     /// Most connections of all clients together.
     pub(super) connections: i64,
     /// Processes like this one that are connected, this one included, as far as can be seen.
@@ -60,6 +62,15 @@ pub(super) fn judge(settings: &ServerSettings, pooling: Pooling) -> Result<Vec<S
         let problem = "none, because the pooler does not pass it on: a statement that was given up goes on in the server; \
                        set it for the user of DATABASE_URL (ALTER ROLE … SET statement_timeout = '6s')";
         warnings.push(warning("statement_timeout", problem.into()));
+    }
+    // What is called "read uncommitted" is the same on PostgreSQL.
+    if matches!(&*settings.isolation, "repeatable read" | "serializable") {
+        let problem = format!(
+            "{}: of two statements that change the same rows at once one fails; set default_transaction_isolation to \
+             '{ISOLATION}' for the user of DATABASE_URL, and leave it out of that address",
+            settings.isolation
+        );
+        warnings.push(warning("default_transaction_isolation", problem));
     }
     // A pooler bounds the connections to the server by itself.
     if pooling == Pooling::None {
@@ -123,6 +134,7 @@ mod tests {
             version_number: 150_004,
             synchronous_commit: "on".into(),
             statement_timeout: "6s".into(),
+            isolation: "read committed".into(),
             connections: 97,
             replicas: 1,
         }
@@ -139,6 +151,11 @@ mod tests {
             (ServerSettings { synchronous_commit: "off".into(), ..settings() }, vec!["synchronous_commit"]),
             (ServerSettings { synchronous_commit: "remote_apply".into(), ..settings() }, vec![]),
             (ServerSettings { statement_timeout: "0".into(), ..settings() }, vec!["statement_timeout"]),
+            (ServerSettings { isolation: "read uncommitted".into(), ..settings() }, vec![]),
+            (
+                ServerSettings { isolation: "repeatable read".into(), ..settings() },
+                vec!["default_transaction_isolation"],
+            ),
             (ServerSettings { version_number: 130_010, ..settings() }, vec!["server_version"]),
             (ServerSettings { replicas: 4, ..settings() }, vec![]),
             (ServerSettings { replicas: 5, ..settings() }, vec!["max_connections"]),

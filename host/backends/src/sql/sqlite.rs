@@ -89,7 +89,10 @@ impl Sqlite {
             .busy_timeout(TURN_TIMEOUT);
         let writer = PoolOptions::new()
             .max_connections(1)
-            .idle_timeout(IDLE_TIMEOUT)
+            // A database in memory goes with the last connection to it, and those that read are closed now and
+            // then.
+            .idle_timeout(None)
+            .max_lifetime(None)
             .acquire_timeout(TURN_TIMEOUT)
             // There is no network that could have gone, and asking costs as much as a statement.
             .test_before_acquire(false)
@@ -337,6 +340,13 @@ mod tests {
         for url in ["sqlite://:memory:", "sqlite://:memory:?mode=memory", "sqlite://some.db"] {
             SqlPool::sqlite(url).unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn one_in_memory_is_kept_by_the_connection_that_writes() {
+        let SqlPool::Sqlite(pools) = SqlPool::sqlite("sqlite://:memory:").unwrap() else { unreachable!() };
+        let writer = pools.writer().options();
+        assert_eq!((writer.get_idle_timeout(), writer.get_max_lifetime()), (None, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use agent_core::ports::{Epoch, JournalError, RunStore};
 use agent_core::testing::{asks_for, says};
-use agent_core::words::{Event, RunRecord};
+use agent_core::words::{Event, RunQuery, RunRecord};
 use backends::mongo::MongoStore;
 use futures::future::join_all;
 use mongodb::Client;
@@ -179,6 +179,23 @@ async fn an_event_that_a_replaced_worker_wrote_behind_a_later_claim_is_not_read_
     assert_eq!(runs.read("run_1", 0).await.unwrap(), [&seen[..], &next[..]].concat());
     let fenced = JournalError::Fenced { run_id: "run_1".into() };
     assert_eq!(runs.append("run_1", Epoch(1), 4, &[reply("later")]).await, Err(fenced));
+}
+
+/// The runs of somebody who has few would be looked for among those of everybody.
+#[tokio::test]
+async fn lists_of_one_users_runs_have_an_index_that_retention_makes_where_there_are_many_runs_already() {
+    let server = Mongo::start().await;
+    let replica = Replica::open(&server.url()).await;
+    replica.runs.save(&record("run_1")).await.unwrap();
+    replica.runs.list(&RunQuery { user_id: Some("u1"), limit: 1, after: None }).await.unwrap();
+    let client = Client::with_uri_str(server.url()).await.unwrap();
+    let records = client.database("agent_host").collection::<Document>("run_records");
+    let index = "user_id_1_finished_at_1__id_1";
+    let is_there = async || records.list_index_names().await.unwrap().iter().any(|name| name == index);
+    assert!(is_there().await);
+    records.drop_index(index).await.unwrap();
+    replica.store.retention(None).oldest().await.unwrap();
+    assert!(is_there().await);
 }
 
 #[tokio::test]

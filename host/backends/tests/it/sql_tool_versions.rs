@@ -230,7 +230,7 @@ async fn a_file_that_another_process_holds_is_not_waited_for_for_ever() {
     tokio::time::resume();
     for error in errors {
         assert!(
-            matches!(&error, VersionsError::Unavailable(text) if text.contains("timed out")),
+            matches!(&error, VersionsError::Unavailable(text) if text.contains("keeps it locked")),
             "{error:?}"
         );
     }

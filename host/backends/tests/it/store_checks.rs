@@ -2,6 +2,7 @@
 
 use agent_core::ports::{Probe as _, StoreCheck, StoreCheckError};
 use backends::sql::{SqlPool, SqlProbe};
+use futures::future::join_all;
 use redis_stores::redis::{Redis, RedisCheck, RedisUse};
 use test_servers::{Postgres, eventually};
 
@@ -92,6 +93,20 @@ async fn a_postgres_is_warned_of_by_what_it_may_lose_and_by_the_room_it_has() {
     server.resume().await;
     assert_eq!(found(&check).await, Ok(vec!["synchronous_commit", "max_connections"]));
     assert!(SqlPool::sqlite("sqlite://:memory:").unwrap().check().is_none());
+}
+
+/// Statements are written for `read committed`: with more isolation, of two that meet one fails.
+#[tokio::test]
+async fn a_session_has_the_isolation_of_its_statements_whatever_the_server_would_give_it() {
+    let server = Postgres::start_with(&["default_transaction_isolation=serializable"]).await;
+    let check = |url: &str| SqlPool::postgres(url).unwrap().check().unwrap();
+    assert_eq!(found(&check(&server.url())).await, Ok(vec![]));
+    let asked_for = server.url() + "?options=-c%20default_transaction_isolation%3Dserializable";
+    assert_eq!(found(&check(&asked_for)).await, Ok(vec!["default_transaction_isolation"]));
+    let starts = join_all((0..4).map(async |_| SqlPool::postgres(&server.url()).unwrap().migrate().await));
+    for migrated in starts.await {
+        assert_eq!(migrated, Ok(()));
+    }
 }
 
 #[tokio::test]
