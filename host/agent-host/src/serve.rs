@@ -25,7 +25,7 @@ pub mod lambda;
 mod termination_signal;
 #[cfg(test)]
 mod tests;
-mod timeouts;
+pub(crate) mod timeouts;
 mod unread_body;
 
 use std::convert::Infallible;
@@ -42,7 +42,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use cores::Cores;
 pub use termination_signal::{Signal, signals};
-pub(crate) use timeouts::LAST_PHASES;
 pub use timeouts::Timeouts;
 pub use unread_body::BodyLimits;
 

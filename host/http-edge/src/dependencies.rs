@@ -18,7 +18,7 @@ use run_service::webhooks::Webhooks;
 
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
-use crate::server_sent_events::StreamPermits;
+use crate::server_sent_events::permits::StreamPermits;
 use crate::tokens::Tokens;
 
 /// The dependencies of the handlers: those of each variant that is served, and what all of them share.

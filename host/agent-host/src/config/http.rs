@@ -9,7 +9,7 @@ use run_service::shutdown::Shutdown;
 use super::problem::Problem;
 use super::reader::{Reader, Reported};
 use super::setting::{HOUR, MIB, Setting, bytes, millis, milliseconds, number, settings, special};
-use crate::serve::{LAST_PHASES, Timeouts};
+use crate::serve::timeouts::{LAST_PHASES, Timeouts};
 
 settings! {
     /// The address to listen on.

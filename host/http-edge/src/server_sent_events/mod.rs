@@ -6,7 +6,7 @@
 
 mod accept;
 mod frames;
-mod permits;
+pub(crate) mod permits;
 
 use std::convert::Infallible;
 use std::sync::Arc;
