@@ -89,8 +89,7 @@ impl Sqlite {
             .busy_timeout(TURN_TIMEOUT);
         let writer = PoolOptions::new()
             .max_connections(1)
-            // A database in memory goes with the last connection to it, and those that read are closed now and
-            // then.
+            // A database in memory goes with the last connection to it, and readers are closed now and then.
             .idle_timeout(None)
             .max_lifetime(None)
             .acquire_timeout(TURN_TIMEOUT)

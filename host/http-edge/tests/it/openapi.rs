@@ -261,7 +261,7 @@ async fn pages_are_what_the_document_says() {
         ("/docs/{page}", "/docs/nope"),
         ("/docs/{folder}/{page}", "/docs/api/streams"),
         ("/docs/{folder}/{page}", "/docs/api/streams.md"),
-        ("/docs/{folder}/{page}", "/docs/images/soak-60-minutes.svg"),
+        ("/docs/{folder}/{page}", "/docs/images/soak-120-minutes.svg"),
         ("/docs/{folder}/{page}", "/docs/wit/tool.wit"),
         ("/llms.txt", "/llms.txt"),
     ] {
