@@ -5,7 +5,7 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use crate::value::{Value, read_number};
 
-/// What `number` takes out of a text beside commas: what people write into numbers.
+/// Characters that people write into numbers, which `number` leaves out.
 const DECORATION: [char; 10] = ['\'', '_', ' ', '\u{a0}', '\u{202f}', '$', '€', '£', '¥', '%'];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -248,7 +248,7 @@ pub(crate) const QUANTITIES: [Quantity; 16] = [
             si("joule", &["J"], "1"),
             si("watt-hour", &["Wh", "watt hour", "watthour"], "3600"),
             si("calorie", &["cal"], "4.184"),
-            // What food is measured in, told from a calorie by its capital alone.
+            // Food is measured in kilocalories, told from a calorie by the capital alone.
             unit("kilocalorie", &["Cal", "Calorie", "Calories"], "4184"),
             si("electronvolt", &["eV"], "0.0000000000000000001602176634"),
             unit("British thermal unit", &["BTU", "Btu"], "1055.05585262"),

@@ -4,7 +4,7 @@
 //! children of the first process. The kernel keeps each in its table, where it counts for the container's
 //! limit on processes, until the first process has asked how it ended.
 //!
-//! What does not belong here: processes that the service has started, for which somebody waits.
+//! Processes that the service has started do not belong here: somebody waits for them.
 
 use std::time::Duration;
 

@@ -48,14 +48,15 @@ impl MemoryBudget {
     /// escape of half a surrogate pair, the value has U+FFFD.
     pub fn read_loosely(&mut self, text: &[u8]) -> Result<Value, ReadError> {
         let left = self.meter.left;
-        match self.read(text) {
-            Err(ReadError::Json(_)) => {
-                // The values of the first reading are gone, and are not counted once more.
-                self.meter.left = left;
-                self.read(&whole_characters(text))
-            }
-            read => read,
+        let read = self.read(text);
+        let Err(ReadError::Json(_)) = read else { return read };
+        let whole = whole_characters(text);
+        if whole == text {
+            return read;
         }
+        // The values of the first reading are gone, and are not counted once more.
+        self.meter.left = left;
+        self.read(&whole)
     }
 
     /// Reads a value as a type of the caller's. While the type is made of it there may be both.

@@ -248,7 +248,7 @@ impl Parser<'_> {
         })))
     }
 
-    /// What an aggregate is of: there a name is a column's before it is an alias, as in SQLite, so that
+    /// The argument of an aggregate. A name in it is a column's before it is an alias, as in SQLite, so that
     /// `sum(amount) AS amount` can be sorted by `sum(amount)`.
     fn within_aggregate(&mut self) -> Result<Expression, Refusal> {
         let aliases = std::mem::take(&mut self.aliases);

@@ -125,7 +125,7 @@ async fn what_a_store_refuses_is_counted_and_makes_room() {
 #[tokio::test]
 async fn what_was_written_during_a_panic_makes_room() {
     let store = Store::new(0, false);
-    // Whoever waits for a permit then panics.
+    // A batch that waits for a permit then panics.
     store.permits.close();
     let (recorder, drain) = channel(store);
     recorder.record(CallKey { run_id: "run_1", call_id: "a" }, request(b"body"), failed());

@@ -4,8 +4,7 @@ use http::StatusCode;
 use http::header::{ETAG, UPGRADE};
 
 use super::super::documented;
-use super::super::error::Error;
-use super::super::error::{Problem, openai_problem as problem};
+use super::super::error::{Error, Problem, openai_problem as problem};
 use crate::openapi::{Operation, Refused, RefusedBody};
 
 impl From<Problem> for Refused {

@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::super::error::Error;
-use super::super::error::Problem;
+use super::super::error::{Error, Problem};
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id};

@@ -3,12 +3,9 @@
 use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
-use super::super::input::allowed_tools;
-use super::super::input::content;
 use super::super::input::conversation::{Conversation, RunInput, check_calls, check_length};
-use super::super::input::functions;
 use super::super::input::parameters::{self, Fields, INCLUDE_USAGE, OF_COMPLETIONS, STREAM, TEMPERATURE};
-use super::super::input::rules;
+use super::super::input::{allowed_tools, content, functions, rules};
 use crate::variant_b::error::Problem;
 
 /// What a client asks.

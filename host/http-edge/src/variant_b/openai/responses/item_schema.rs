@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::request_schema;
-use super::response_schema;
+use super::{request_schema, response_schema};
 use crate::openapi::Operation;
 use crate::openapi::schema_parts::{fields, list, object, of, one_of, reference};
 

@@ -16,8 +16,7 @@ use super::super::input::parameters::Fields;
 use super::current_response::current;
 use crate::dependencies::VariantB;
 use crate::variant_b::auth::Caller;
-use crate::variant_b::error::Error;
-use crate::variant_b::error::Problem;
+use crate::variant_b::error::{Error, Problem};
 
 /// Most bytes of the responses that one request refers to, as they are kept. A chat of any length refers to
 /// one response a turn, so their number says nothing.

@@ -4,15 +4,9 @@
 use agent_core::words::{Options, ReplyRules, ToolCall, Turn};
 use serde_json::{Value, json};
 
-use super::super::input::allowed_tools;
-use super::super::input::approvals;
-use super::super::input::compaction;
-use super::super::input::content;
 use super::super::input::conversation::{Conversation, RunInput, check_length};
-use super::super::input::functions;
-use super::super::input::metadata;
 use super::super::input::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
-use super::super::input::rules;
+use super::super::input::{allowed_tools, approvals, compaction, content, functions, metadata, rules};
 use super::super::items::UNANSWERED;
 use super::super::run::place::Place;
 use crate::variant_b::error::Problem;

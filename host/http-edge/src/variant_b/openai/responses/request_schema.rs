@@ -4,10 +4,8 @@
 use agent_core::words::MOST_IMAGES;
 use serde_json::{Value, json};
 
-use super::super::input::compaction;
-use super::super::input::images;
 use super::super::input::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
-use super::super::input::rules;
+use super::super::input::{compaction, images, rules};
 use super::super::models;
 use super::super::run::place::{PREVIOUS, STORE};
 use super::background::BACKGROUND;

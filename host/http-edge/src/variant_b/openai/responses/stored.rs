@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::super::documented;
-use super::background;
-use super::current_response;
-use super::response_schema;
+use super::{background, current_response, response_schema};
 use crate::answer;
 use crate::openapi::{Operation, tags};
 use crate::path_id::{PathId, check_id, id};
@@ -20,8 +18,7 @@ use crate::request::{Field, FromJson, Kind, Object, read_query, request};
 use crate::variant_b::auth::Caller;
 use crate::variant_b::conversations::{busy, unavailable};
 use crate::variant_b::documented as of_variant;
-use crate::variant_b::error::Error;
-use crate::variant_b::error::Problem;
+use crate::variant_b::error::{Error, Problem};
 use crate::variant_b::state::Shared;
 
 pub(crate) fn describe_read() -> Operation {

@@ -15,10 +15,9 @@ use super::super::run::stream;
 use super::super::run::stream::WriteRun as _;
 use super::super::run::waiting;
 use super::response::{Frame, ResponseEvents};
-use crate::answer;
-use crate::server_sent_events;
 use crate::variant_b::error::refuse_openai;
 use crate::variant_b::state::Shared;
+use crate::{answer, server_sent_events};
 
 /// What a run comes to behind what was shown of it, as one answer.
 pub(crate) struct Whole<'a> {

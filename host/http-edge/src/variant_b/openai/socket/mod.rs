@@ -1,4 +1,4 @@
-//! `GET /v1/responses` as a WebSocket: OpenAI's WebSocket mode of responses, of which `socket_session` is one
+//! `GET /v1/responses` as a WebSocket: OpenAI's WebSocket mode of responses, of which `session` is one
 //! connection.
 //!
 //! Shutdown waits for the task of a connection as for any connection, and permits of its own count it: hyper

@@ -34,10 +34,9 @@ use crate::middleware::client_address::ClientAddress;
 use crate::middleware::request_id::RequestId;
 use crate::server_sent_events::{STREAM_LIFE, StreamPermit};
 use crate::variant_b::asking::Asking;
-use crate::variant_b::auth;
 use crate::variant_b::error::{Error, Problem};
-use crate::variant_b::rate_limit;
 use crate::variant_b::state::Shared;
+use crate::variant_b::{auth, rate_limit};
 
 /// How long a connection is silent at most: then it is asked whether its client is there.
 const PING: Duration = Duration::from_secs(20);
