@@ -27,7 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
 /// A call that ended well during a run, and within this time before its failure, shows that the provider
 /// works: then the failure may be the job's own, such as a prompt that takes longer than any call may. So
-/// does one that ended well since the job was last handed back.
+/// does one that ended well since the last failure of a job that was handed back before.
 const RECENT: Duration = Duration::from_secs(5);
 
 /// How often in a row, without any progress of its run, a job is handed back for the provider's sake. Then
@@ -68,7 +68,7 @@ pub(super) struct ProviderOutage {
 struct OutageState {
     down: Option<Down>,
     pause: Backoff,
-    /// Runs that were handed back for the provider's sake, and when.
+    /// Runs that were handed back for the provider's sake, and when each failed last.
     handed_back: HashMap<String, Instant>,
 }
 
@@ -163,6 +163,10 @@ impl ProviderOutage {
             during_the_run || before.is_some_and(|before| at > before)
         });
         if works && matches!(fault, Fault::Unwell(_)) {
+            // One answer to others costs a job one attempt: the provider may have gone down behind it.
+            if let Some(before) = state.handed_back.get_mut(run_id) {
+                *before = now;
+            }
             return false;
         }
         if state.handed_back.len() >= MOST_REMEMBERED {
@@ -312,6 +316,21 @@ mod tests {
         tokio::time::sleep(SECOND * 60).await;
         assert!(gate.failed(&permit, Fault::Unwell(None), Instant::now(), "another run"));
         assert!(!gate.failed(&permit, Fault::Unwell(None), Instant::now(), "run"));
+    }
+
+    /// The provider goes down again behind that answer.
+    #[tokio::test(start_paused = true)]
+    async fn one_answer_to_others_costs_a_job_one_attempt_however_often_it_fails_behind_it() {
+        let (gate, circuit) = gate();
+        let permit = gate.claim_permit().await;
+        let is_spared = || gate.failed(&permit, Fault::Unwell(None), Instant::now(), "run");
+        assert!(is_spared());
+        for _ in 0..2 {
+            tokio::time::sleep(SECOND).await;
+            circuit.enter().unwrap().end(Verdict::Success);
+            tokio::time::sleep(SECOND * 60).await;
+            assert_eq!([is_spared(), is_spared(), is_spared()], [false, true, true]);
+        }
     }
 
     #[tokio::test(start_paused = true)]
