@@ -134,7 +134,7 @@ impl Waits {
         while tries < TRIES {
             let job = self.queue.read(job_id).await.map_err(WaitError::from)?.ok_or(NotDecided::Unknown)?;
             // While somebody has it, or is to have it soon, only the queue is asked: a journal may be long.
-            let is_taken = matches!(job.status, JobStatus::Active | JobStatus::Delayed);
+            let is_taken = !job.status.has_ended() && job.status != JobStatus::Parked;
             if has_looked && is_taken && Instant::now() < until {
                 sleep(LOOK_AGAIN).await;
                 continue;

@@ -26,6 +26,31 @@ async fn a_decision_waits_for_a_job_that_is_to_be_tried_again_soon() {
     assert_eq!(bench.result()["output"], "paid");
 }
 
+/// What else the run waited for is decided, and no worker is free. Meanwhile the journals are away.
+#[tokio::test(start_paused = true)]
+async fn a_decision_reads_no_journal_while_its_job_waits_for_a_worker() {
+    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
+    let bench = Bench::parked_by(tools(), &calls).await;
+    let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
+    let approve = async |wait: &JobWait| {
+        let proposed =
+            ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
+        bench.waits.decide(&wait.id, &proposed).await
+    };
+    approve(&waits[0]).await.unwrap();
+    assert_eq!(bench.status(), JobStatus::Waiting);
+    let others = async {
+        sleep(Duration::from_secs(1)).await;
+        bench.runs.switch.fail(true);
+        sleep(Duration::from_secs(1)).await;
+        bench.runs.switch.fail(false);
+        bench.work_for(20).await;
+    };
+    let (decided, ()) = tokio::join!(approve(&waits[1]), others);
+    assert!(decided.unwrap().goes_on);
+    assert_eq!(bench.result()["output"], "paid");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_event_reaches_a_run_whose_job_is_under_way_for_another_wait_of_its_reply() {
     let awaited = json!({ "name": "paid", "key": "7" });
