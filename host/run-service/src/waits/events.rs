@@ -6,7 +6,8 @@ use agent_core::words::{Job, JobQuery, JobStatus, Principal, Verdict, WaitKind};
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::{JobWait, NotDecided, ProposedDecision, WaitError, Waits};
+use super::{JobWait, NotDecided, Proposal, ProposedDecision, WaitError, Waits};
+use crate::clock;
 
 /// How many jobs are listed at once.
 const PAGE: usize = 100;
@@ -42,7 +43,7 @@ impl Waits {
         let mut delivered = 0;
         for jobs in newest.chunks(AT_ONCE) {
             for of_job in join_all(jobs.iter().map(|job| self.deliver_to(job, by, event))).await {
-                delivered += of_job?;
+                delivered += usize::from(of_job?);
             }
         }
         let looked_at: HashSet<_> = newest.iter().map(|job| job.id.as_str()).collect();
@@ -51,7 +52,7 @@ impl Waits {
             let wanted = JobQuery { status: Some(JobStatus::Parked), cursor: cursor.as_deref(), ..wanted };
             let page = self.queue.list(&wanted).await.map_err(WaitError::from)?;
             for job in page.jobs.iter().filter(|job| !looked_at.contains(job.id.as_str())) {
-                delivered += self.deliver_to(job, by, event).await?;
+                delivered += usize::from(self.deliver_to(job, by, event).await?);
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
@@ -61,21 +62,32 @@ impl Waits {
         Ok(delivered)
     }
 
-    /// Delivers an event to one run. Says for how many of its waits.
-    async fn deliver_to(&self, job: &Job, by: &Principal, event: &Delivery) -> Result<usize, NotDecided> {
-        let mut delivered = 0;
-        let of_job = self.readable(job).await?;
-        for wait in of_job.iter().filter(|wait| event.is_for(wait)) {
-            let verdict = Verdict::Answer { answer: event.data.clone() };
-            let proposed = ProposedDecision { by: by.clone(), shown: wait.open.wait.shown.digest(), verdict };
-            match self.decide(&wait.id, &proposed).await {
-                Ok(_) => delivered += 1,
-                // Delivered before, expired or cancelled meanwhile.
-                Err(NotDecided::Already(_) | NotDecided::NotWaiting | NotDecided::Unknown) => {}
+    /// Delivers an event to one run: to all of its waits at once, since behind the first one it goes on. Says
+    /// whether there is any.
+    async fn deliver_to(&self, job: &Job, by: &Principal, event: &Delivery) -> Result<bool, NotDecided> {
+        loop {
+            let mut waits = self.readable(job).await?;
+            waits.retain(|wait| event.is_for(wait));
+            if waits.is_empty() {
+                return Ok(false);
+            }
+            let decision = |wait: &JobWait| {
+                let (shown, answer) = (wait.open.wait.shown.digest(), event.data.clone());
+                ProposedDecision { by: by.clone(), shown, verdict: Verdict::Answer { answer } }
+            };
+            let decisions: Vec<_> = waits.iter().map(decision).collect();
+            let proposals = waits.iter().zip(&decisions);
+            let proposals: Vec<_> =
+                proposals.map(|(wait, decision)| Proposal { wait: &wait.id, decision }).collect();
+            match self.decide_all(&proposals).await {
+                Ok(_) => return Ok(true),
+                // One of them was decided meanwhile, and is not among them when they are read again.
+                Err(NotDecided::Already(_)) => {}
+                // Expired or cancelled meanwhile.
+                Err(NotDecided::NotWaiting | NotDecided::Unknown) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
-        Ok(delivered)
     }
 }
 
@@ -84,6 +96,7 @@ impl Delivery {
         let of = &wait.open.wait;
         of.kind == WaitKind::Event
             && wait.decided().is_none()
+            && of.expires_at > clock::millis()
             && of.shown.arguments["name"] == self.name.as_str()
             && of.shown.arguments["key"] == self.key.as_str()
     }

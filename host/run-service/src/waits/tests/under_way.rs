@@ -52,6 +52,19 @@ async fn a_decision_reads_no_journal_while_its_job_waits_for_a_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_reaches_all_that_a_run_waits_for_although_no_worker_is_free_and_is_one_runs() {
+    let awaited = || json!({ "name": "paid", "key": "7" });
+    let calls = [("1", WAIT_FOR_EVENT, awaited()), ("2", WAIT_FOR_EVENT, awaited())];
+    let bench = Bench::parked_by(tools(), &calls).await;
+    let event = Delivery { name: "paid".into(), key: "7".into(), data: json!(42) };
+    assert_eq!(bench.waits.deliver(&ada(), "ada", &event).await.unwrap(), 1);
+    let events = bench.runs.events("run_job_1");
+    assert_eq!(events.iter().filter(|event| matches!(event, Event::Decided { .. })).count(), 2);
+    bench.work_for(10).await;
+    assert_eq!(bench.result()["output"], "paid");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_reaches_a_run_whose_job_is_under_way_for_another_wait_of_its_reply() {
     let awaited = json!({ "name": "paid", "key": "7" });
     let calls = [("1", "pay", json!({ "euros": 5 })), ("2", WAIT_FOR_EVENT, awaited)];
