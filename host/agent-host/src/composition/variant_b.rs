@@ -57,7 +57,7 @@ pub(crate) fn build(
     }
     let context = parts.for_jobs(worker.clone(), stores.runs.clone());
     let runs = stores.runs;
-    let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping);
+    let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping).spawned_by(parts.spawn.clone());
     let jobs = jobs.recorded_in(runs.clone()).watched_in(parts.live.clone());
     let jobs = match parts.for_cancelled_jobs(context.journal.clone()) {
         Some(runs) => jobs.ending(runs),

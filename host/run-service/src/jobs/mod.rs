@@ -20,11 +20,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
-use agent_core::ports::{JobQueue, QueueError, RunStore};
+use agent_core::ports::{JobQueue, QueueError, RunStore, Spawn};
 use agent_core::trace::InTrace as _;
 use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 pub use cancelled::CancelledRuns;
 pub use dropped::ERROR_NOT_KEPT;
@@ -72,6 +74,8 @@ pub struct Jobs {
     recorded: Option<Arc<dyn RunStore>>,
     /// Where the runs of this process' workers tell of themselves.
     live: LiveRuns,
+    /// Tasks that go on when their caller leaves are begun by it; absent where callers stay.
+    spawn: Option<Arc<dyn Spawn>>,
 }
 
 impl Jobs {
@@ -79,7 +83,7 @@ impl Jobs {
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
         let (signals, stopping) = (JobSignals::default(), CancellationToken::new());
         let live = LiveRuns::default();
-        Self { queue, signals, stopping, cancelled: None, recorded: None, live }
+        Self { queue, signals, stopping, cancelled: None, recorded: None, live, spawn: None }
     }
 
     /// Sets that callers who wait are told how their job stands when `stopping` is cancelled.
@@ -104,6 +108,12 @@ impl Jobs {
     #[must_use]
     pub fn watched_in(self, live: LiveRuns) -> Self {
         Self { live, ..self }
+    }
+
+    /// Has jobs cancelled in tasks of their own: whoever asked for it may leave, as clients do.
+    #[must_use]
+    pub fn spawned_by(self, spawn: Arc<dyn Spawn>) -> Self {
+        Self { spawn: Some(spawn), ..self }
     }
 
     /// How many jobs are worked on here, or waited for by callers of this process.
@@ -206,16 +216,30 @@ impl Jobs {
         if run_id.is_some_and(|run_id| run_id != job.run_id) {
             return Ok(CancelOutcome::HadEnded);
         }
-        let cancelling = self.queue.cancel(job_id).await?;
+        let jobs = self.clone();
+        let cancelling = async move { jobs.cancel_found(&job).await };
+        let Some(spawn) = &self.spawn else { return cancelling.await };
+        // Dropped behind the queue's answer, it would leave a run that nobody ends.
+        let (tell, told) = oneshot::channel();
+        let work = async move {
+            let _nobody_waits_any_more = tell.send(cancelling.await);
+        };
+        spawn.spawn("job-cancel", Box::pin(work.in_current_span().in_current_trace()));
+        let broke_off = || QueueError::Store { detail: "the task that cancels the job broke off".to_owned() };
+        told.await.unwrap_or_else(|_dropped| Err(broke_off()))
+    }
+
+    async fn cancel_found(&self, job: &Job) -> Result<CancelOutcome, QueueError> {
+        let cancelling = self.queue.cancel(&job.id).await?;
         match cancelling {
-            CancelOutcome::Asked => self.signals.cancel(job_id),
+            CancelOutcome::Asked => self.signals.cancel(&job.id),
             CancelOutcome::Done => {
-                self.signals.notify(job_id);
-                cancelled::end_run(&job, &self.queue, self.cancelled.as_ref()).await?;
+                self.signals.notify(&job.id);
+                cancelled::end_run(job, &self.queue, self.cancelled.as_ref()).await?;
             }
             // Whoever asked before may have been killed before its run was ended, and its children.
             CancelOutcome::HadEnded if job.status == JobStatus::Cancelled => {
-                cancelled::end_run(&job, &self.queue, self.cancelled.as_ref()).await?;
+                cancelled::end_run(job, &self.queue, self.cancelled.as_ref()).await?;
             }
             CancelOutcome::HadEnded | CancelOutcome::Refused | CancelOutcome::Unknown => {}
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_core::ports::{Epoch, Journal as _};
-use agent_core::testing::task;
+use agent_core::testing::{TokioSpawn, task};
 use agent_core::words::{Event, OpenKinds, Task};
 use boxed_async::boxed_async;
 use futures::FutureExt as _;
@@ -88,6 +88,25 @@ impl Begun {
         assert_recorded_as_cancelled(&bench.runs, 0);
         bench.noted()
     }
+}
+
+/// The handler of a request goes with its client.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_job_ends_with_it_although_whoever_cancels_it_leaves() {
+    let Begun { bench, job_id, flusher } = begun(ScriptedInvoke::default()).await;
+    let jobs = bench.jobs.clone().spawned_by(Arc::new(TokioSpawn));
+    let mut cancelling = Box::pin(jobs.cancel("u1", &job_id));
+    // The job is read, and then what follows is begun.
+    for _ in 0..2 {
+        assert!((&mut cancelling).now_or_never().is_none());
+    }
+    drop(cancelling);
+    moments(1).await;
+    assert_eq!(bench.queue.job(&job_id).status, JobStatus::Cancelled);
+    assert_eq!(bench.runs.events("run_job_1").last(), Some(&Event::Cancelled));
+    bench.stopping.cancel();
+    flusher.run(bench.stopping.clone()).await;
+    assert_recorded_as_cancelled(&bench.runs, 0);
 }
 
 #[tokio::test(start_paused = true)]
