@@ -144,8 +144,8 @@ fn scale(digits: BigInt, power: i64) -> BigRational {
     divide_by_ten(digits, tens)
 }
 
-/// Digits over a power of ten, in lowest terms. They can share factors of 2 and of 5 only, and taking these out
-/// is much less work than the greatest common divisor of numbers of thousands of digits.
+/// Digits over a power of ten, in lowest terms. They can share factors of 2 and of 5 only, and taking these
+/// out is much less work than the greatest common divisor of numbers of thousands of digits.
 fn divide_by_ten(mut digits: BigInt, tens: u32) -> BigRational {
     let twos = digits.trailing_zeros().unwrap_or(0).min(u64::from(tens));
     digits >>= twos;

@@ -227,8 +227,10 @@ proptest! {
     }
 
     #[test]
-    fn numbers_are_read_in_lowest_terms(odd in 0_u64..1000, twos in 0_u32..20, fives in 0_u32..12, tens in 0_u32..40) {
-        let digits = odd * 2_u64.pow(twos) * 5_u64.pow(fives);
+    fn numbers_are_read_in_lowest_terms(
+        factor in 0_u64..1000, twos in 0_u32..20, fives in 0_u32..12, tens in 0_u32..40,
+    ) {
+        let digits = factor * 2_u64.pow(twos) * 5_u64.pow(fives);
         let expected = BigRational::new(BigInt::from(digits), BigInt::from(10).pow(tens));
         let tokens = read_tokens(&format!("{digits}e-{tens}")).unwrap();
         let Token::Number(read) = &tokens[0].1 else { panic!("{tokens:?}") };
