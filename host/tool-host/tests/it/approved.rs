@@ -213,6 +213,7 @@ async fn the_signature_of_a_version_that_was_approved_before_is_kept_for_other_r
     let digest = before.active.clone().unwrap();
     let signature = key.sign(&Signed { name: "greet", component: &greet, manifest: &[] });
     one.host.put("greet.wasm.sig", &signature);
+    one.host.host.reload().await;
     let kept = async {
         loop {
             let kept = fleet.store.component("greet", &digest).await.unwrap().unwrap();
