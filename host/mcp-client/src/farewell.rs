@@ -28,7 +28,7 @@ const MOST: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct Farewells(Arc<Mutex<JoinSet<()>>>);
 
-/// Tells one server.
+/// What one server is told, and by which tasks.
 #[derive(Clone)]
 pub(crate) struct Farewell {
     pub(crate) grants: Arc<ComponentGrants>,

@@ -15,6 +15,6 @@ pub struct Hosting {
     pub launcher: Launcher,
     /// Longest a server may take to list its tools, its start included.
     pub look_limit: Duration,
-    /// Those who tell servers that a session is over.
+    /// Tasks that tell servers that a session is over.
     pub farewells: Farewells,
 }

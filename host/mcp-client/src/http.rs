@@ -61,7 +61,7 @@ impl Session {
         match &answer {
             Ok(_) | Err(McpError::Refused { .. } | McpError::Unreachable(_)) => self.under_way = None,
             Err(McpError::SessionGone) => (self.id, self.under_way) = (None, None),
-            // It may go on with it.
+            // The server may go on with it.
             Err(McpError::Died(_) | McpError::Protocol(_) | McpError::TooMuch(_) | McpError::Asks(_)) => {}
         }
         answer

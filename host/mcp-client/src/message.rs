@@ -96,7 +96,7 @@ pub(crate) fn notification(method: &str) -> String {
     json!({ "jsonrpc": "2.0", "method": method }).to_string()
 }
 
-/// That nobody waits any more for the answer to a request.
+/// Tells a server that nobody waits any more for the answer to a request.
 pub(crate) fn cancelled(id: u64) -> String {
     let params = json!({ "requestId": id, "reason": "the call was given up" });
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }).to_string()
