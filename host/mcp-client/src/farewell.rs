@@ -28,8 +28,7 @@ const MOST: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct Farewells(Arc<Mutex<JoinSet<()>>>);
 
-/// What one server is told, and by which tasks.
-#[derive(Clone)]
+/// Which server is told, and by which tasks.
 pub(crate) struct Farewell {
     pub(crate) grants: Arc<ComponentGrants>,
     pub(crate) tasks: Farewells,
@@ -46,27 +45,33 @@ impl Farewell {
         if tasks.len() >= MOST {
             return;
         }
-        let this = self.clone();
+        // Without the tasks themselves, which would then hold each other.
+        let (grants, server, url) = (self.grants.clone(), self.server.clone(), self.url.clone());
         let told = async move {
             // silent-ok: a server that does not hear it forgets the session by itself.
-            let _told = tokio::time::timeout(WITHIN, this.tell(requests)).await;
+            let _told = tokio::time::timeout(WITHIN, tell(&grants, &server, &url, requests)).await;
         };
         tasks.spawn_on(told, &runtime);
     }
+}
 
-    async fn tell(&self, requests: Vec<Request<Full<Bytes>>>) -> Option<()> {
-        let entry = self.grants.current().mcp(&self.server).cloned()?;
-        let transport = entry.mcp.as_ref().map(|rule| &rule.transport);
-        if !matches!(transport, Some(McpTransport::Http { url }) if *url == self.url) {
-            return None;
-        }
-        let granted = self.grants.of_server(entry).await.ok()?;
-        let key = CallKey { run_id: "", call_id: "mcp" };
-        let call = self.grants.begin(key, &granted, Instant::now() + WITHIN)?;
-        for request in requests {
-            // silent-ok: as above. The session may end though the call was not heard to be given up.
-            let _told = call.send(request, call.times()).await;
-        }
-        Some(())
+async fn tell(
+    grants: &Arc<ComponentGrants>,
+    server: &str,
+    url: &str,
+    requests: Vec<Request<Full<Bytes>>>,
+) -> Option<()> {
+    let entry = grants.current().mcp(server).cloned()?;
+    let transport = entry.mcp.as_ref().map(|rule| &rule.transport);
+    if !matches!(transport, Some(McpTransport::Http { url: own }) if own == url) {
+        return None;
     }
+    let granted = grants.of_server(entry).await.ok()?;
+    let key = CallKey { run_id: "", call_id: "mcp" };
+    let call = grants.begin(key, &granted, Instant::now() + WITHIN)?;
+    for request in requests {
+        // silent-ok: as above. The session may end though the call was not heard to be given up.
+        let _told = call.send(request, call.times()).await;
+    }
+    Some(())
 }
