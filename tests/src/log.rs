@@ -1,6 +1,7 @@
 //! What a process has written, line by line, while it runs and afterwards.
 
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,12 +11,15 @@ use tokio::sync::watch;
 
 use test_servers::within;
 
+/// Most lines that are kept: a test has fewer, and a service that runs for hours has the newest.
+const MOST_LINES: usize = 100_000;
+
 /// The output of one process. Clones are the same output.
 #[derive(Clone)]
 pub struct Log(Arc<Inner>);
 
 struct Inner {
-    lines: Mutex<Vec<Line>>,
+    lines: Mutex<VecDeque<Line>>,
     /// Changes with every line and when a stream ends.
     open_streams: watch::Sender<usize>,
 }
@@ -35,6 +39,16 @@ pub(crate) enum Stream {
     Stderr,
 }
 
+impl Inner {
+    fn push(&self, line: Line) {
+        let mut lines = self.lines.lock();
+        if lines.len() == MOST_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
 impl Log {
     /// Of a process whose two streams are going to be [read](Self::read).
     pub(crate) fn new() -> Self {
@@ -48,7 +62,7 @@ impl Log {
         while source.read_until(b'\n', &mut bytes).await.is_ok_and(|read| read > 0) {
             let text = String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned();
             bytes.clear();
-            self.0.lines.lock().push(Line { stream, text });
+            self.0.push(Line { stream, text });
             self.0.open_streams.send_modify(|_| {});
         }
         self.0.open_streams.send_modify(|open| *open -= 1);

@@ -1,6 +1,7 @@
 //! From characters to tokens.
 
 use num_bigint::BigInt;
+use num_integer::Integer as _;
 use num_rational::BigRational;
 use num_traits::{One, Zero};
 
@@ -136,8 +137,27 @@ fn scale(digits: BigInt, power: i64) -> BigRational {
     if digits.is_zero() {
         return BigRational::zero();
     }
-    let ten = BigInt::from(10).pow(u32::try_from(power.unsigned_abs()).unwrap_or(u32::MAX));
-    if power < 0 { BigRational::new(digits, ten) } else { BigRational::new_raw(digits * ten, BigInt::one()) }
+    let tens = u32::try_from(power.unsigned_abs()).unwrap_or(u32::MAX);
+    if power >= 0 {
+        return BigRational::new_raw(digits * BigInt::from(10).pow(tens), BigInt::one());
+    }
+    divide_by_ten(digits, tens)
+}
+
+/// Digits over a power of ten, in lowest terms. They can share factors of 2 and of 5 only, and taking these
+/// out is much less work than the greatest common divisor of numbers of thousands of digits.
+fn divide_by_ten(mut digits: BigInt, tens: u32) -> BigRational {
+    let twos = digits.trailing_zeros().unwrap_or(0).min(u64::from(tens));
+    digits >>= twos;
+    let (five, mut fives) = (BigInt::from(5), 0);
+    while fives < tens {
+        let (fifth, rest) = digits.div_rem(&five);
+        if !rest.is_zero() {
+            break;
+        }
+        (digits, fives) = (fifth, fives + 1);
+    }
+    BigRational::new_raw(digits, five.pow(tens - fives) << (u64::from(tens) - twos))
 }
 
 /// Refuses a character with what to write in its place, where people often write it.

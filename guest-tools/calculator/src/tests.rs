@@ -1,7 +1,10 @@
 //! What `calculate` answers: tables of expressions, and properties of all of them.
 
+use num_bigint::BigInt;
+use num_rational::BigRational;
 use proptest::prelude::*;
 
+use super::lexer::{Token, read_tokens};
 use super::{Refusal, evaluate};
 
 fn value_of(expression: &str) -> String {
@@ -221,6 +224,17 @@ proptest! {
     #[test]
     fn nothing_that_parses_panics(expression in expressions()) {
         let _ = evaluate(&expression);
+    }
+
+    #[test]
+    fn numbers_are_read_in_lowest_terms(
+        factor in 0_u64..1000, twos in 0_u32..20, fives in 0_u32..12, tens in 0_u32..40,
+    ) {
+        let digits = factor * 2_u64.pow(twos) * 5_u64.pow(fives);
+        let expected = BigRational::new(BigInt::from(digits), BigInt::from(10).pow(tens));
+        let tokens = read_tokens(&format!("{digits}e-{tens}")).unwrap();
+        let Token::Number(read) = &tokens[0].1 else { panic!("{tokens:?}") };
+        prop_assert_eq!((read.numer(), read.denom()), (expected.numer(), expected.denom()));
     }
 
     #[test]

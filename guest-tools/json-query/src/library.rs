@@ -67,7 +67,7 @@ fn split_definitions(text: &'static str) -> impl Iterator<Item = (&'static str, 
 }
 
 /// The words of a text: whatever may be a function's name.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_' || character == '@'))
         .filter(|word| !word.is_empty())
 }

@@ -9,8 +9,15 @@ use crate::library::{self, Kind};
 use crate::outcome::Results;
 use crate::refusal;
 
+/// The most that [`levels`] may count. Unoptimised builds apart, jaq's parser and compiler ran out of the
+/// megabyte of stack that a call has from 1061 on.
+const MOST_LEVELS: usize = 1000;
+
 /// Runs `query` on `json`.
 pub(crate) fn run(query: &str, json: &str) -> Result<Results, Failure> {
+    if levels(query) > MOST_LEVELS {
+        return Err(refusal::of_length(MOST_LEVELS));
+    }
     let input = read::parse_single(json.as_bytes()).map_err(|problem| refusal::of_json(&problem))?;
     let arena = Arena::default();
     let modules = Loader::new(library::definitions(query))
@@ -24,4 +31,16 @@ pub(crate) fn run(query: &str, json: &str) -> Result<Results, Failure> {
     let environment = Val::obj(Map::default());
     let context = Ctx::<Kind>::new(&filter.lut, Vars::new([environment]));
     Results::collect(filter.id.run((context, input)))
+}
+
+/// What of a query may have jaq's parser and compiler call themselves, be it nested or in a row: a bracket
+/// takes up to three times the stack of an operator or a keyword. Those within texts count too.
+fn levels(query: &str) -> usize {
+    let keywords = ["and", "as", "catch", "def", "foreach", "if", "label", "or", "reduce", "try"];
+    let signs = query.bytes().map(|byte| match byte {
+        b'(' | b'[' | b'{' => 3,
+        b'-' | b'+' | b'*' | b'/' | b'%' | b'|' | b',' | b'=' | b'<' | b'>' => 1,
+        _ => 0,
+    });
+    signs.sum::<usize>() + library::words(query).filter(|word| keywords.contains(word)).count()
 }

@@ -14,6 +14,13 @@ pub(crate) fn of_json(problem: &impl Display) -> Failure {
     Failure::invalid_arguments(format!("`json` cannot be read: {problem}"))
 }
 
+/// The query has more to nest than a call has stack for.
+pub(crate) fn of_length(most: usize) -> Failure {
+    Failure::invalid_arguments(format!(
+        "the query is too long: operators and keywords count 1, brackets 3, and {most} are the most; hand in data as `json`"
+    ))
+}
+
 /// The query does not follow the language's grammar.
 pub(crate) fn of_syntax(query: &str, errors: load::Errors<&str, ()>) -> Failure {
     let mut problems = Vec::new();

@@ -108,6 +108,28 @@ fn a_query_that_cannot_be_read_is_refused_with_the_place() {
 }
 
 #[test]
+fn a_query_that_would_exhaust_the_stack_is_refused() {
+    let nested = |open: &str, levels, close: &str| open.repeat(levels) + "1" + &close.repeat(levels);
+    for query in [
+        nested("[", 5000, "]"),
+        nested("first(", 400, ")"),
+        nested("\"\\(", 1000, ")\""),
+        nested("{a:", 1000, "}"),
+        nested("- ", 2000, ""),
+        nested("try ", 2000, ""),
+        nested("1 as $x | ", 900, ""),
+        nested("1,", 2000, ""),
+        "(".repeat(5000),
+    ] {
+        let (code, message) = refusal(&query, "null");
+        assert_eq!(code, "invalid-arguments");
+        assert!(message.starts_with("the query is too long"), "{message}");
+    }
+    check(&nested("[", 60, "]"), "null", &format!("[{}]", nested("[", 60, "]")));
+    check(&format!("[{}] | length", ["1"; 100].join(",")), "null", "[100]");
+}
+
+#[test]
 fn a_query_that_fails_says_at_what() {
     for (query, message) in [
         (".a", "cannot index 1 with \"a\""),

@@ -10,8 +10,9 @@ use tool_policy::model::McpTransport;
 
 use crate::child::{ChildProcess, Start};
 use crate::error::McpError;
+use crate::farewell::Farewell;
+use crate::hosting::Hosting;
 use crate::http::Session;
-use crate::launch::Launcher;
 use crate::message::{self, Exchange, VERSIONS};
 use crate::progress::Reports;
 
@@ -28,7 +29,6 @@ pub struct Means<'a> {
 }
 
 /// A connection. Dropping it closes it, and kills the server if it is a child process.
-#[derive(Debug)]
 pub(crate) struct Connection {
     transport: Transport,
     /// The id of the request that was made last.
@@ -37,9 +37,8 @@ pub(crate) struct Connection {
     pub(crate) tools_changed: bool,
 }
 
-#[derive(Debug)]
 enum Transport {
-    Http(Session),
+    Http(Box<Session>),
     Child(Box<ChildProcess>),
 }
 
@@ -48,13 +47,18 @@ impl Connection {
     pub(crate) async fn open(
         name: &str,
         transport: &McpTransport,
-        launcher: &Launcher,
+        hosting: &Hosting,
         means: Means<'_>,
     ) -> Result<Self, McpError> {
         let transport = match transport {
-            McpTransport::Http { url } => Transport::Http(Session::new(url)?),
+            McpTransport::Http { url } => {
+                let (grants, tasks) = (hosting.grants.clone(), hosting.farewells.clone());
+                let farewell = Farewell { grants, tasks, server: name.to_owned(), url: url.clone() };
+                Transport::Http(Box::new(Session::new(farewell)?))
+            }
             McpTransport::Command { program, arguments, environment } => {
                 let memory_bytes = means.granted.memory_bytes();
+                let launcher = &hosting.launcher;
                 let start = Start { name, launcher, program, arguments, memory_bytes };
                 let plain = environment.iter().map(|(name, value)| (name.clone(), value.clone()));
                 let environment = plain.chain(means.granted.variables());

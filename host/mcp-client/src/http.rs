@@ -2,7 +2,8 @@
 //! events.
 //!
 //! Every request is one of the call's requests (`egress`): checked address, no redirect, budget, deadline,
-//! credentials of the entry. No stream is kept open between requests.
+//! credentials of the entry. No stream is kept open between requests. A session that is dropped is ended at
+//! the server, and a request that it still waited for is cancelled there (`farewell`).
 
 use agent_core::event_stream::{EventStreamParser, TooMuch};
 use bytes::Bytes;
@@ -13,7 +14,8 @@ use serde_json::Value;
 use tool_egress::{Call, EgressError, ResponseBody};
 
 use crate::error::McpError;
-use crate::message::{Exchange, MOST_BYTES, Next};
+use crate::farewell::Farewell;
+use crate::message::{self, Exchange, MOST_BYTES, Next};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -21,17 +23,19 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// Longest id of a session: it is sent with every request.
 const MOST_SESSION_BYTES: usize = 256;
 
-#[derive(Debug)]
 pub(crate) struct Session {
     uri: Uri,
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
+    /// The request that the server may be working on.
+    under_way: Option<u64>,
+    farewell: Farewell,
 }
 
 impl Session {
-    pub(crate) fn new(url: &str) -> Result<Self, McpError> {
-        let uri = url.parse().map_err(|_| McpError::Unreachable("its address is none".into()))?;
-        Ok(Self { uri, id: None, version: None })
+    pub(crate) fn new(farewell: Farewell) -> Result<Self, McpError> {
+        let uri = farewell.url.parse().map_err(|_| McpError::Unreachable("its address is none".into()))?;
+        Ok(Self { uri, id: None, version: None, under_way: None, farewell })
     }
 
     /// The version that was agreed on stands in every request from now on.
@@ -42,7 +46,7 @@ impl Session {
     /// Sends what has no answer.
     pub(crate) async fn send(&self, requests: &Call, message: String) -> Result<(), McpError> {
         let response = self.post(requests, message).await?;
-        self.check(response.status())
+        check(response.status(), self.id.is_some())
     }
 
     /// Sends a request and waits for its answer.
@@ -52,8 +56,25 @@ impl Session {
         exchange: &mut Exchange<'_>,
         message: String,
     ) -> Result<Value, McpError> {
+        self.under_way = Some(exchange.id);
+        let answer = self.ask(requests, exchange, message).await;
+        match &answer {
+            Ok(_) | Err(McpError::Refused { .. } | McpError::Unreachable(_)) => self.under_way = None,
+            Err(McpError::SessionGone) => (self.id, self.under_way) = (None, None),
+            // The server may go on with it.
+            Err(McpError::Died(_) | McpError::Protocol(_) | McpError::TooMuch(_) | McpError::Asks(_)) => {}
+        }
+        answer
+    }
+
+    async fn ask(
+        &mut self,
+        requests: &Call,
+        exchange: &mut Exchange<'_>,
+        message: String,
+    ) -> Result<Value, McpError> {
         let response = self.post(requests, message).await?;
-        self.check(response.status())?;
+        check(response.status(), self.id.is_some())?;
         if self.id.is_none() {
             self.id = session_of(&response)?;
         }
@@ -99,9 +120,14 @@ impl Session {
     }
 
     async fn post(&self, requests: &Call, message: String) -> Result<Response<ResponseBody>, McpError> {
+        let times = requests.times();
+        Ok(requests.send(self.with_headers(Method::POST, message), times).await?)
+    }
+
+    fn with_headers(&self, method: Method, message: String) -> Request<Full<Bytes>> {
         let length = message.len();
         let mut request = Request::new(Full::new(Bytes::from(message)));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = method;
         *request.uri_mut() = self.uri.clone();
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -109,24 +135,36 @@ impl Session {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.extend(self.id.clone().map(|id| (SESSION, id)));
         headers.extend(self.version.clone().map(|version| (VERSION, version)));
-        let times = requests.times();
-        Ok(requests.send(request, times).await?)
+        request
     }
+}
 
-    fn check(&self, status: StatusCode) -> Result<(), McpError> {
-        match status {
-            status if status.is_success() => Ok(()),
-            StatusCode::NOT_FOUND if self.id.is_some() => Err(McpError::SessionGone),
-            status if status.is_redirection() => {
-                let text = format!("it answered with HTTP {status}, and redirects are not followed");
-                Err(McpError::Unreachable(text))
-            }
-            // A gateway gave up, or the server failed half way. With 503 it says that it has not begun.
-            status if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE => {
-                Err(McpError::Died(format!("HTTP {status}")))
-            }
-            status => Err(McpError::Unreachable(format!("it answered with HTTP {status}"))),
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The request that begins a session is none that may be cancelled.
+        let given_up = self.under_way.take().filter(|_| self.version.is_some());
+        let cancelled = given_up.map(|id| self.with_headers(Method::POST, message::cancelled(id)));
+        let over = self.id.is_some().then(|| self.with_headers(Method::DELETE, String::new()));
+        let requests: Vec<_> = cancelled.into_iter().chain(over).collect();
+        if !requests.is_empty() {
+            self.farewell.say(requests);
         }
+    }
+}
+
+fn check(status: StatusCode, has_session: bool) -> Result<(), McpError> {
+    match status {
+        status if status.is_success() => Ok(()),
+        StatusCode::NOT_FOUND if has_session => Err(McpError::SessionGone),
+        status if status.is_redirection() => {
+            let text = format!("it answered with HTTP {status}, and redirects are not followed");
+            Err(McpError::Unreachable(text))
+        }
+        // A gateway gave up, or the server failed half way. With 503 it says that it has not begun.
+        status if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE => {
+            Err(McpError::Died(format!("HTTP {status}")))
+        }
+        status => Err(McpError::Unreachable(format!("it answered with HTTP {status}"))),
     }
 }
 
@@ -168,9 +206,7 @@ mod tests {
 
     #[test]
     fn only_what_was_not_carried_out_is_said_to_be_out_of_reach() {
-        let mut session = Session::new("http://localhost/mcp").unwrap();
-        session.id = Some(HeaderValue::from_static("s"));
-        let what = |status: u16| match session.check(StatusCode::from_u16(status).unwrap()) {
+        let what = |status: u16| match check(StatusCode::from_u16(status).unwrap(), true) {
             Ok(()) => "done",
             Err(McpError::SessionGone) => "gone",
             Err(McpError::Unreachable(_)) => "unreachable",

@@ -6,13 +6,13 @@
 //! making the call.
 //!
 //! In reading order: `servers` are those of the policy in force, `server` is one of them with its idle
-//! connections, `connection` is a handshake and a request over either transport, `http` and `child` (with
-//! `child_output` and `launch`) are these, `message` is JSON-RPC, `progress` what is reported meanwhile,
-//! `answer` what a call returned, `error` what can go wrong.
+//! connections, `hosting` what the host has for them, `connection` a handshake and a request over either
+//! transport, `http` (with `farewell`) and `child` (with `child_output` and `launch`) are these, `message` is
+//! JSON-RPC, `progress` what is reported meanwhile, `answer` what a call returned, `error` what can go wrong.
 //!
 //! What holds for every exchange:
 //! - One call has a connection to itself. One that did not end well is closed: a child process is killed with
-//!   its call.
+//!   its call, a server over HTTP is told that call and session are over.
 //! - Every message is bounded, and so is what a server says beside its answer. Waits end with the deadline of
 //!   whoever asked, who drops the future.
 //! - A server gets nothing that it asks for: no sampling, no elicitation, no roots.
@@ -27,6 +27,8 @@ mod child;
 mod child_output;
 mod connection;
 mod error;
+mod farewell;
+mod hosting;
 mod http;
 mod launch;
 mod message;
@@ -40,7 +42,9 @@ mod tool_list;
 pub use answer::McpAnswer;
 pub use connection::Means;
 pub use error::{LookError, McpError};
+pub use farewell::Farewells;
+pub use hosting::Hosting;
 pub use launch::{LaunchError, LaunchJob, Launcher};
-pub use server::{Hosting, Server};
+pub use server::Server;
 pub use servers::McpServers;
 pub use tool_list::{RemoteTool, ToolList};

@@ -61,7 +61,7 @@ fn not_json(error: &serde_json::Error) -> McpError {
 /// The wait for the answer to one request.
 #[derive(Debug)]
 pub(crate) struct Exchange<'a> {
-    id: u64,
+    pub(crate) id: u64,
     /// Where reports on its progress go, if it asked for any.
     reports: Option<Reports<'a>>,
     messages: u32,
@@ -94,6 +94,12 @@ pub(crate) fn request(id: u64, method: &str, params: &Value, asks_for_reports: b
 /// A notification without parameters.
 pub(crate) fn notification(method: &str) -> String {
     json!({ "jsonrpc": "2.0", "method": method }).to_string()
+}
+
+/// Tells a server that nobody waits any more for the answer to a request.
+pub(crate) fn cancelled(id: u64) -> String {
+    let params = json!({ "requestId": id, "reason": "the call was given up" });
+    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }).to_string()
 }
 
 /// What a client says of itself first. It can do nothing for a server, and says so.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tool_egress::CallKey;
-use tool_grants::{ComponentGrants, Granted};
+use tool_grants::Granted;
 use tool_policy::Want;
 use tool_policy::model::{McpEndpoint, McpTransport};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::answer::McpAnswer;
 use crate::connection::{CALL, Connection, Means};
 use crate::error::{LookError, McpError};
-use crate::launch::Launcher;
+use crate::hosting::Hosting;
 use crate::tool_list;
 
 /// How often its tools are looked at though it says nothing. A child process is started for it.
@@ -35,15 +35,6 @@ const IDLE_FOR: Duration = Duration::from_secs(30);
 
 /// Processes of one server, unless its entry says otherwise.
 const CHILDREN: u32 = 4;
-
-/// What the host has for its servers.
-#[derive(Clone)]
-pub struct Hosting {
-    pub grants: Arc<ComponentGrants>,
-    pub launcher: Launcher,
-    /// Longest a server may take to list its tools, its start included.
-    pub look_limit: Duration,
-}
 
 pub struct Server {
     name: String,
@@ -286,8 +277,7 @@ impl Server {
                         bound of memory, and commands are read at start only: restart the service";
             return Err(McpError::Unreachable(text.into()));
         }
-        let opened =
-            Connection::open(&self.name, &self.endpoint.transport, &self.hosting.launcher, means).await;
+        let opened = Connection::open(&self.name, &self.endpoint.transport, &self.hosting, means).await;
         let connection = opened.inspect_err(|_| self.ask_for_look())?;
         self.ask_on(connection, means, method, params).await
     }

@@ -7,7 +7,8 @@ use tool_policy::model::{McpEndpoint, McpTransport};
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use crate::server::{Hosting, Server};
+use crate::hosting::Hosting;
+use crate::server::Server;
 
 /// The servers, by name.
 pub struct McpServers {

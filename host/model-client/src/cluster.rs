@@ -8,7 +8,9 @@ use std::time::Duration;
 use agent_core::ports::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 use agent_core::trace::InTrace as _;
 use boxed_async::boxed_async;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use outbound::{Client, Request};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -50,8 +52,13 @@ impl HttpCluster {
         let mut body = Vec::new();
         answer.read_into(&mut body, ANSWER_LIMIT).await.map_err(|error| failure(&error))?;
         let header = |name| head.headers.get(name).map(|value| value.as_bytes().to_vec());
-        let (content_type, retry_after) = (header(CONTENT_TYPE), header(RETRY_AFTER));
-        Ok(ClusterAnswer { status: head.status.as_u16(), content_type, retry_after, body })
+        Ok(ClusterAnswer {
+            status: head.status.as_u16(),
+            content_type: header(CONTENT_TYPE),
+            content_encoding: header(CONTENT_ENCODING),
+            retry_after: header(RETRY_AFTER),
+            body,
+        })
     }
 }
 

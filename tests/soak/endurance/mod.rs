@@ -48,7 +48,7 @@ pub(crate) async fn endure(order: Order) -> Outcome {
     let (mut redis_proxy, mut postgres_proxy) =
         tokio::join!(Proxy::before(redis.address()), Proxy::before(postgres.address()));
     let model = Model::openai().await;
-    model.adds_or_hears();
+    model.adds_or_hears().forgets_calls();
     let service = || {
         let database = format!("postgres://postgres:hunter2@{}/postgres", postgres_proxy.address());
         let service = Service::variant_b().model(&model).env("DATABASE_URL", database);

@@ -200,6 +200,12 @@ impl Model {
         self
     }
 
+    /// Is going to be asked for hours, and keeps nothing of it: each request holds the schemas of all tools.
+    pub fn forgets_calls(&self) -> &Self {
+        self.state.forget_calls();
+        self
+    }
+
     /// What it was asked so far, health checks apart.
     pub fn calls(&self) -> Vec<Request> {
         self.state.calls.borrow().clone()

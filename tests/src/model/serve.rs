@@ -36,6 +36,7 @@ pub(super) struct State {
     any_tools: AtomicBool,
     peer: AtomicBool,
     any_temperature: AtomicBool,
+    forgets_calls: AtomicBool,
     pub(super) calls: watch::Sender<Vec<Request>>,
     pub(super) checks: watch::Sender<Vec<Request>>,
     pub(super) violations: Mutex<Vec<String>>,
@@ -53,6 +54,7 @@ impl State {
             any_tools: AtomicBool::default(),
             peer: AtomicBool::default(),
             any_temperature: AtomicBool::default(),
+            forgets_calls: AtomicBool::default(),
             calls: watch::Sender::default(),
             checks: watch::Sender::default(),
             violations: Mutex::default(),
@@ -78,6 +80,10 @@ impl State {
 
     pub(super) fn expect_any_temperature(&self) {
         self.any_temperature.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn forget_calls(&self) {
+        self.forgets_calls.store(true, Ordering::Relaxed);
     }
 
     fn demands(&self) -> Demands<'_> {
@@ -107,7 +113,9 @@ impl State {
             Play::Whole { status: 400, headers: Vec::new(), body: "the script is at its end".to_owned() }
         });
         self.violations.lock().extend(violations);
-        self.calls.send_modify(|calls| calls.push(request.clone()));
+        if !self.forgets_calls.load(Ordering::Relaxed) {
+            self.calls.send_modify(|calls| calls.push(request.clone()));
+        }
         play
     }
 }

@@ -27,6 +27,8 @@ pub struct ClusterAnswer {
     pub status: u16,
     /// The `Content-Type`, if it had one.
     pub content_type: Option<Vec<u8>>,
+    /// The `Content-Encoding`, if it had one: the body is as it came.
+    pub content_encoding: Option<Vec<u8>>,
     /// The `Retry-After`, if it had one.
     pub retry_after: Option<Vec<u8>>,
     pub body: Vec<u8>,

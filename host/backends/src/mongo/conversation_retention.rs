@@ -10,7 +10,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use tokio::sync::OnceCell;
 
 use super::conversations::leased;
-use super::error::{QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryError, answer};
 use super::indexes::make;
 use super::lease::LeasedDocuments;
 use super::time_pages;
@@ -45,7 +45,8 @@ impl MongoConversationRetention {
         most: i64,
     ) -> Result<Vec<Document>, QueryError> {
         answer(async {
-            let found = self.leased.documents.find(wanted).sort(sort).skip(skip).limit(most);
+            let found =
+                self.leased.documents.find(wanted).sort(sort).skip(skip).limit(most).max_time(ANSWER_TIMEOUT);
             found.projection(doc! { "_id": 1, "updated_at": 1 }).await?.try_collect().await
         })
         .await

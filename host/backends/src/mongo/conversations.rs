@@ -19,7 +19,7 @@ use mongodb::{Collection, Database};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use super::error::{QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryError, answer};
 use super::indexes::make;
 use super::lease::{LeasedDocuments, after, is_taken};
 
@@ -166,7 +166,7 @@ impl MongoConversations {
     ) -> Result<Vec<String>, QueryError> {
         let documents: Collection<Document> = self.documents.clone_with_type();
         let found: Vec<Document> = answer(async {
-            let found = documents.find(wanted).sort(sort).skip(skip).limit(most);
+            let found = documents.find(wanted).sort(sort).skip(skip).limit(most).max_time(ANSWER_TIMEOUT);
             found.projection(doc! { "_id": 1 }).await?.try_collect().await
         })
         .await?;
@@ -287,7 +287,8 @@ impl ConversationStore for MongoConversations {
         let found: Vec<SummaryDocument> = answer(async {
             let found = documents.find(wanted).sort(doc! { "updated_at": -1, "_id": 1 });
             let fields = doc! { "id": 1, "turns": 1, "created_at": 1, "updated_at": 1 };
-            found.limit(i64::from(limit)).projection(fields).await?.try_collect().await
+            let found = found.limit(i64::from(limit)).projection(fields).max_time(ANSWER_TIMEOUT);
+            found.await?.try_collect().await
         })
         .await?;
         let summary = |found: SummaryDocument| ConversationSummary {

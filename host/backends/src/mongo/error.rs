@@ -6,8 +6,9 @@ use agent_core::ports::JournalError;
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 
 /// How long an answer may take once the server was found. The driver itself would wait for ever for one that
-/// holds its connections and says nothing.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// holds its connections and says nothing. Queries that may look through much have it as their `maxTimeMS`,
+/// or the server would go on with those that nobody waits for.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the store did not do what it was asked for.
 #[derive(Debug, Clone, thiserror::Error)]

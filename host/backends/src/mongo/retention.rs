@@ -15,7 +15,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use mongodb::{Collection, Database};
 
 use super::documents::events_of;
-use super::error::{QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryError, answer};
 use super::indexes::{ENDED_AT, OrderIndexes};
 use super::lease::store_time;
 use super::time_pages;
@@ -66,8 +66,8 @@ impl MongoRetention {
     async fn find(&self, filter: Document, sort: Document, most: i64) -> Result<Vec<Document>, QueryError> {
         let fields = doc! { "_id": 1, "job_id": 1, "user_id": 1, "finished_at": 1 };
         answer(async {
-            let found = self.records.find(filter).sort(sort).limit(most).projection(fields).await?;
-            found.try_collect().await
+            let found = self.records.find(filter).sort(sort).limit(most).projection(fields);
+            found.max_time(ANSWER_TIMEOUT).await?.try_collect().await
         })
         .await
     }
@@ -94,7 +94,8 @@ impl Retention for MongoRetention {
 
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         self.indexes.ensure(&self.records).await?;
-        let newest = self.records.find(Self::ended()).sort(doc! { "finished_at": -1 });
+        let newest =
+            self.records.find(Self::ended()).sort(doc! { "finished_at": -1 }).max_time(ANSWER_TIMEOUT);
         let nth = newest.skip(count.saturating_sub(1)).limit(1).projection(doc! { "finished_at": 1 });
         let found: Vec<Document> = answer(async { nth.await?.try_collect().await }).await?;
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))

@@ -10,7 +10,7 @@ use mongodb::bson::{DateTime, doc};
 use mongodb::{Collection, Database};
 
 use super::documents::{EpochDocument, EventDocument, RecordDocument, consecutive, event_before, events_of};
-use super::error::{answer, store_error};
+use super::error::{ANSWER_TIMEOUT, answer, store_error};
 use super::indexes::Indexes;
 use super::lease::is_taken;
 use super::writer::{Append, Appended, BOUNDS, MongoWriter};
@@ -141,7 +141,8 @@ impl RunStore for MongoRuns {
         }
         let reading = async {
             let found = self.records.find(matching).sort(doc! { "finished_at": -1, "_id": -1 });
-            found.limit(i64::from(wanted.limit)).await?.try_collect::<Vec<_>>().await
+            let found = found.limit(i64::from(wanted.limit)).max_time(ANSWER_TIMEOUT);
+            found.await?.try_collect::<Vec<_>>().await
         };
         Ok(answer(reading).await?.into_iter().map(RunRecord::from).collect())
     }

@@ -166,7 +166,7 @@ impl Line {
         use tracing::field::display;
 
         let took = self.began.elapsed();
-        let route = self.route.as_ref().map(MatchedPath::as_str);
+        let route = self.route.as_ref().map(server_span::route_of);
         let (method, trace) =
             (server_span::known_method(&self.method).unwrap_or("other"), self.traced.context());
         (self.observe)(&AnsweredRequest { route, method, status, took, trace });

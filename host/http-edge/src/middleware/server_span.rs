@@ -32,7 +32,7 @@ pub(super) fn begin<B>(request: &Request<B>) -> Span {
     }
     Span::begin_within(caller, Kind::Server, "http.server", |span| {
         let method = known_method(request.method()).unwrap_or("_OTHER");
-        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let route = request.extensions().get::<MatchedPath>().map(route_of);
         let between = if route.is_some() { " " } else { "" };
         span.named(format_args!("{method}{between}{}", route.unwrap_or_default()));
         span.text("http.request.method", method);
@@ -44,6 +44,13 @@ pub(super) fn begin<B>(request: &Request<B>) -> Span {
             span.shown("client.address", address);
         }
     })
+}
+
+/// The name of a route in metrics and traces. With a slash at its end, as clients of the Node deployment may
+/// write it, it is the same route.
+pub(super) fn route_of(matched: &MatchedPath) -> &str {
+    let path = matched.as_str();
+    path.strip_suffix('/').filter(|route| !route.is_empty()).unwrap_or(path)
 }
 
 /// Notes the answer.

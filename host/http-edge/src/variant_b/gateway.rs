@@ -6,7 +6,7 @@ use agent_core::words::Options;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
 use super::asking::Asking;
@@ -56,7 +56,12 @@ fn give_back(answer: ClusterAnswer) -> Result<Response, ClusterError> {
     let status = StatusCode::from_u16(answer.status).ok().filter(|status| !status.is_informational());
     let status = status.ok_or_else(|| ClusterError(format!("it answered with status {}", answer.status)))?;
     let mut response = (status, Body::from(answer.body)).into_response();
-    for (name, value) in [(CONTENT_TYPE, answer.content_type), (RETRY_AFTER, answer.retry_after)] {
+    let headers = [
+        (CONTENT_TYPE, answer.content_type),
+        (CONTENT_ENCODING, answer.content_encoding),
+        (RETRY_AFTER, answer.retry_after),
+    ];
+    for (name, value) in headers {
         if let Some(value) = value.and_then(|text| HeaderValue::try_from(text).ok()) {
             response.headers_mut().insert(name, value);
         }

@@ -29,6 +29,8 @@ async fn a_request_is_reported_by_its_route_and_not_by_its_path() {
     fakes.service.get("/nowhere/secret-3").await;
     fakes.service.ask("BREW", "/api/agent").await;
     fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
+    fakes.post("/api/agent/", r#"{"query":"hi"}"#).await;
+    fakes.service.get("/").await;
     fakes.administer("GET", "/admin/tools/calculator/versions", "").await;
     fakes.administer("POST", "/admin/tools/calculator/made-up", "").await;
     assert_eq!(
@@ -39,6 +41,8 @@ async fn a_request_is_reported_by_its_route_and_not_by_its_path() {
             "GET - 404",
             "other /api/agent 405",
             "POST /api/agent 200",
+            "POST /api/agent 200",
+            "GET / 200",
             "GET /admin/tools/{name}/versions 200",
             "POST - 404",
         ]

@@ -68,9 +68,21 @@ async fn every_answer_comes_back_as_it_is() {
             answer = answer.with("content-type", content_type);
         }
         let content_type = content_type.map(|text| text.as_bytes().to_vec());
-        let expected = ClusterAnswer { status, content_type, retry_after: None, body: body.into() };
+        let body = body.into();
+        let expected =
+            ClusterAnswer { status, content_type, content_encoding: None, retry_after: None, body };
         assert_eq!(forward(answer).await.0, Ok(expected));
     }
+}
+
+/// A coding that nobody asked for: without its name nobody could read the body.
+#[tokio::test]
+async fn the_coding_of_a_body_comes_back_with_it() {
+    let answer = forward(Answer::text(200, "coded").with("content-encoding", "gzip")).await.0.unwrap();
+    assert_eq!(
+        (answer.content_encoding.as_deref(), answer.body.as_slice()),
+        (Some(&b"gzip"[..]), &b"coded"[..])
+    );
 }
 
 /// Whoever has to wait for the cluster is told for how long: seconds or a date, as the cluster wrote it.

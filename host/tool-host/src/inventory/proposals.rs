@@ -155,11 +155,10 @@ impl Inventory {
     }
 }
 
-/// Whether a version waits and its file is signed. It may have been signed since it was proposed, and the
-/// store has a signature from proposals only.
-fn waits_signed(record: &ComponentRecord, content: &Content) -> bool {
-    let waits = |version: &ComponentVersion| version.digest == content.digest && !is_approved(version);
-    content.signature.is_some() && record.versions.iter().any(waits)
+/// The version of a file that is signed. It may have been signed since it was proposed.
+fn signed_version<'a>(record: &'a ComponentRecord, content: &Content) -> Option<&'a ComponentVersion> {
+    let found = record.versions.iter().find(|version| version.digest == content.digest);
+    found.filter(|_| content.signature.is_some())
 }
 
 /// What a proposal needs.
@@ -224,9 +223,15 @@ impl Proposer {
         let store = self.rollout.store();
         let found = store.record(name).await.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?;
         let is_known = |record: &ComponentRecord| {
-            says_nothing_new(record, &content.digest) && !waits_signed(record, &content)
+            let waits = |version: &ComponentVersion| !is_approved(version);
+            says_nothing_new(record, &content.digest) && !signed_version(record, &content).is_some_and(waits)
         };
-        if found.as_ref().is_some_and(|found| is_known(&found.record)) {
+        if let Some(found) = found.as_ref().filter(|found| is_known(&found.record)) {
+            // Replicas without the file have the signature from the store.
+            if signed_version(&found.record, &content).is_some() {
+                let kept = self.rollout.keep(name, &content).await;
+                kept.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?;
+            }
             return Ok(Proposed::Known(content.digest));
         }
         let known = found.map(|found| self.known_before(found.record)).unwrap_or_default();

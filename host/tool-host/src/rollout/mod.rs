@@ -193,11 +193,7 @@ impl Rollout {
         if required && !is_in_policy {
             self.check_room(&content.digest, component.bytes).await?;
         }
-        let kept = KeptComponent {
-            bytes: Bytes::from_owner(SharedBytes(content.bytes.clone())),
-            signature: content.signature.clone().map(Bytes::from),
-        };
-        self.store.keep(&component.name, &content.digest, &kept).await.map_err(refused)?;
+        self.keep(&component.name, content).await?;
         let facts = component.facts();
         let now = now();
         let (_, changed) = self
@@ -228,6 +224,15 @@ impl Rollout {
             })
             .await?;
         Ok(changed)
+    }
+
+    /// Keeps the bytes of a version, and its signature under that name.
+    pub(crate) async fn keep(&self, name: &str, content: &Content) -> AdminResult {
+        let kept = KeptComponent {
+            bytes: Bytes::from_owner(SharedBytes(content.bytes.clone())),
+            signature: content.signature.clone().map(Bytes::from),
+        };
+        self.store.keep(name, &content.digest, &kept).await.map_err(refused)
     }
 
     /// Refuses a version of so many bytes that would wait, when too many wait already. One that a record has

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use agent_core::ports::KeyValueStore;
 use agent_core::words::Principal;
-use mcp_client::{Hosting, McpServers};
+use mcp_client::{Farewells, Hosting, McpServers};
 use tool_egress::HttpMode;
 use tool_grants::{ComponentGrants, Granted};
 use tool_policy::model::Scope;
@@ -92,8 +92,12 @@ impl Runtime {
         let is_on = matches!(config.http, HttpMode::Network { .. });
         // Before the servers: it opens a file of `/proc/self` that may belong to root after them.
         let sandbox = Sandbox::new(config.limits, config.metering)?;
-        let hosting =
-            Hosting { grants: grants.clone(), launcher: config.launcher, look_limit: config.mcp_look_limit };
+        let hosting = Hosting {
+            grants: grants.clone(),
+            launcher: config.launcher,
+            look_limit: config.mcp_look_limit,
+            farewells: Farewells::default(),
+        };
         let mcp = Arc::new(McpServers::new(hosting, is_on));
         Ok(Self {
             cache: CompiledCache::open(config.cache, engine::fingerprint(sandbox.engine())),

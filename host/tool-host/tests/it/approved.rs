@@ -1,6 +1,6 @@
 //! An approval is of what serves: a component is held to how it described itself, at every load.
 
-use agent_core::ports::{AdminAction, AdminError, ToolAdmin, Toolbox, Versions};
+use agent_core::ports::{AdminAction, AdminError, ToolAdmin, ToolVersions as _, Toolbox, Versions};
 use agent_core::words::{Principal, Thresholds, TrialKind, TrialState};
 use tool_host::{PolicyFile, ToolLimits};
 use tool_policy::signature::{Signed, SigningKey};
@@ -201,6 +201,31 @@ async fn a_file_that_is_signed_while_it_waits_is_approved_by_the_policy_that_tru
     one.until(|host| host.names() == ["greet"]).await;
     let trail = one.host.host.audit("greet").await.unwrap();
     assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("policy", "approved"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_signature_of_a_version_that_was_approved_before_is_kept_for_other_replicas() {
+    let greet = answering("1");
+    let key = SigningKey::generate().unwrap().0;
+    let fleet = Fleet::new(true);
+    let one = fleet.approved_replica(&[("greet.wasm", &greet)]).await;
+    let before = one.get("greet").await.record;
+    let digest = before.active.clone().unwrap();
+    let signature = key.sign(&Signed { name: "greet", component: &greet, manifest: &[] });
+    one.host.put("greet.wasm.sig", &signature);
+    one.host.host.reload().await;
+    let kept = async {
+        loop {
+            let kept = fleet.store.component("greet", &digest).await.unwrap().unwrap();
+            match kept.signature {
+                Some(kept) => return kept,
+                None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+            }
+        }
+    };
+    let kept = tokio::time::timeout(std::time::Duration::from_secs(30), kept).await.expect("it is kept");
+    assert_eq!(&kept[..], &signature[..]);
+    assert_eq!(one.get("greet").await.record, before, "nothing else is said of it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -140,7 +140,8 @@ fn read_url(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<(Strin
         return None;
     }
     let port = url.port().unwrap_or(scheme.default_port());
-    let methods = ["POST".to_owned()].into();
+    // A message is a POST, the end of a session a DELETE.
+    let methods = ["DELETE".to_owned(), "POST".to_owned()].into();
     let rule = HttpRule { host: HostPattern::Exact(host), scheme, port, path, methods, private };
     Some((url.to_string(), rule))
 }

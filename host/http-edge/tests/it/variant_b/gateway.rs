@@ -49,6 +49,13 @@ async fn a_cluster_that_says_when_to_come_again_is_heard() {
 }
 
 #[tokio::test]
+async fn the_coding_of_the_clusters_body_is_named() {
+    let cluster = FakeCluster::answering(200, Some("application/json"), "coded").coded("br");
+    let answer = with_cluster(&Arc::new(cluster)).post("/api/gateway", URGENT).await;
+    assert_eq!((answer.header("content-encoding"), answer.body.as_str()), (Some("br"), "coded"));
+}
+
+#[tokio::test]
 async fn a_cluster_that_gives_no_answer_is_503() {
     for cluster in [
         FakeCluster::unreachable(),

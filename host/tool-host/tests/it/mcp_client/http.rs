@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::Toolbox;
 use agent_core::words::{Principal, ToolOutcome};
 use serde_json::{Value, json};
+use test_servers::eventually;
 use tool_host::ToolLimits;
 
 use super::fake::{Fake, Reply, text, tool, tools};
@@ -184,6 +185,28 @@ async fn a_session_that_the_server_has_ended_is_begun_anew() {
     let returned = host.call("docs_a", json!({})).await;
     assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
     assert_eq!(fake.count("initialize"), 2);
+}
+
+#[tokio::test]
+async fn a_server_is_told_that_a_call_was_given_up_and_that_its_session_is_over() {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let policy = fake.policy("allow = [\"a\"]\nlimits = { timeout-ms = 1000 }");
+    let (host, _home) = host(&policy, patient(), |_| {}).await;
+    fake.answers(|_, _| Reply::Hang);
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut, "{returned:?}");
+    let told = eventually("the session to be ended", async || {
+        let received = fake.received();
+        received.last().is_some_and(|last| last.head.starts_with("delete /mcp ")).then_some(received)
+    })
+    .await;
+    let [.., call, cancelled, over] = &*told else { panic!("{told:?}") };
+    assert_eq!(call.message["method"], "tools/call", "{told:?}");
+    assert_eq!(cancelled.message["method"], "notifications/cancelled", "{told:?}");
+    assert_eq!(cancelled.message["params"]["requestId"], call.message["id"], "{told:?}");
+    for one in [cancelled, over] {
+        assert!(one.head.contains("mcp-session-id: s1"), "{}", one.head);
+    }
 }
 
 #[tokio::test]

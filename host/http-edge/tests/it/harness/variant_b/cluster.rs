@@ -13,8 +13,17 @@ pub(crate) struct FakeCluster {
 impl FakeCluster {
     pub(crate) fn answering(status: u16, content_type: Option<&str>, body: &str) -> Self {
         let content_type = content_type.map(|text| text.as_bytes().to_vec());
-        let answer = Ok(ClusterAnswer { status, content_type, retry_after: None, body: body.into() });
-        Self { answer, asked: Mutex::default() }
+        let body = body.into();
+        let answer = ClusterAnswer { status, content_type, content_encoding: None, retry_after: None, body };
+        Self { answer: Ok(answer), asked: Mutex::default() }
+    }
+
+    /// Adds a `Content-Encoding` to the answer.
+    pub(crate) fn coded(mut self, coding: &str) -> Self {
+        if let Ok(answer) = &mut self.answer {
+            answer.content_encoding = Some(coding.into());
+        }
+        self
     }
 
     /// Adds a `Retry-After` to the answer.

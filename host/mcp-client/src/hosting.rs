@@ -1,0 +1,20 @@
+//! What the host has for its servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tool_grants::ComponentGrants;
+
+use crate::farewell::Farewells;
+use crate::launch::Launcher;
+
+/// What the host has for its servers.
+#[derive(Clone)]
+pub struct Hosting {
+    pub grants: Arc<ComponentGrants>,
+    pub launcher: Launcher,
+    /// Longest a server may take to list its tools, its start included.
+    pub look_limit: Duration,
+    /// Tasks that tell servers that a session is over.
+    pub farewells: Farewells,
+}
