@@ -185,6 +185,15 @@ async function triesAPrompt() {
   await answer.waitFor();
   check((await answer.textContent()) === SHOWN, `the answer is ${await answer.textContent()}`);
   await page.getByRole("combobox", { name: "Tool" }).selectOption("calculate");
+  // Every digit of an integer is sent and shown, also beyond those that JavaScript's numbers have.
+  const digits = '{"n":9007199254740993}';
+  await page.getByRole("textbox", { name: "Arguments" }).fill(digits);
+  const sent = page.waitForRequest((one) => (one.postData() ?? "").includes('"n":'));
+  await page.getByRole("button", { name: "Call" }).click();
+  check((await sent).postData().includes(digits), `what is sent is ${(await sent).postData()}`);
+  await page.getByRole("region", { name: "What the tool answered" }).waitFor();
+  const shown = await page.evaluate(async (text) => (await import(new URL("console/dom.js", document.baseURI))).pretty(text), digits);
+  check(shown.includes(" 9007199254740993"), `what is shown is ${shown}`);
   await page.getByRole("textbox", { name: "Arguments" }).fill('{"expression": "6 * 7"}');
   await page.getByRole("button", { name: "Call" }).click();
   await page.getByRole("region", { name: "What the tool answered" }).filter({ hasText: "42" }).waitFor();

@@ -1,7 +1,7 @@
 // One run: what it did, call by call, what that cost, and what it does now.
 
 import * as api from "./api.js";
-import { badge, block, button, facts, fill, h, number, pretty, short, took, when } from "./dom.js";
+import { badge, block, button, facts, fill, h, number, pretty, short, took, when, written } from "./dom.js";
 import { duration } from "./runs.js";
 
 // How often the record of a run that has ended is looked for, and how long the pause between two looks is.
@@ -101,7 +101,7 @@ export function take(state, { id, name, data }) {
   }
   if (name === "model.replied") {
     state.words = "";
-    const calls = (data.toolCalls ?? []).map((call) => ({ ...call, arguments: JSON.stringify(call.arguments) }));
+    const calls = (data.toolCalls ?? []).map((call) => ({ ...call, arguments: written(call.arguments) }));
     const { content: text, finish, usage, model } = data;
     state.entries.set(number, { number, kind: "model_replied", text, finish, usage, model, calls });
   }

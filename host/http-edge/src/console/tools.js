@@ -1,7 +1,7 @@
 // The components: which version of each serves, what waits for an approval, what is tried; and changing that.
 
 import * as api from "./api.js";
-import { badge, block, button, facts, field, fill, h, number, short, table, when } from "./dom.js";
+import { badge, block, button, facts, field, fill, h, number, short, table, when, written } from "./dom.js";
 
 export const all = {
   title: () => "Tools",
@@ -141,7 +141,7 @@ function drawnVersion(version, { active, previous, isTried }, act) {
       ["Can tell users apart", known.tellsUsersApart ? "yes" : "no"],
     ]),
     known.tools.map((tool) => h("details", {}, h("summary", {}, "Tool ", h("code", {}, tool.name)),
-      h("p", {}, tool.description), facts(Object.entries(tool.hints)), block(JSON.stringify(tool.inputSchema, null, 2), `Arguments of ${tool.name}`))),
+      h("p", {}, tool.description), facts(Object.entries(tool.hints)), block(written(tool.inputSchema, 2), `Arguments of ${tool.name}`))),
     h("p", { class: "actions" },
       waits ? press("approve", "Approve", () => act.change("approve", digest), { class: "main" }) : null,
       waits ? press("approve-only", "Approve, without serving", () => act.change("approve-only", digest)) : null,
