@@ -139,8 +139,11 @@ const openTool = async () => {
 async function approves() {
   await openTool();
   await inspect("tool-waiting");
-  await version("Waits because").getByRole("button", { name: /^Approve / }).first().click();
-  await confirm("Approve");
+  // Nothing serves yet: what may serve is not tried beside anything.
+  await version("Waits because").getByRole("button", { name: /^Approve, without serving/ }).first().click();
+  await confirm("Approve, without serving");
+  await page.getByRole("button", { name: /^Have it serve/ }).click();
+  await confirm("Have it serve");
   const serving = page.getByRole("article").filter({ has: servingBadge });
   await serving.waitFor();
   const first = await serving.getByText(/^sha256:/).textContent();

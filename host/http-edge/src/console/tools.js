@@ -25,6 +25,7 @@ const KINDS = {
   approve: ["Approve", "It serves from now on.", (digest) => ({ digest })],
   "approve-only": ["Approve, without serving", "It may serve, so that it can be tried first.", (digest) => ({ digest, serve: false }), "approve"],
   rollback: ["Roll back to it", "This earlier version serves from now on.", (digest) => ({ digest })],
+  serve: ["Have it serve", "This version serves from now on.", (digest) => ({ digest }), "promote"],
   promote: ["Promote", "The trial ends, and this version serves from now on.", (digest) => ({ digest })],
   "end-trial": ["End the trial", "What serves stays.", () => ({})],
   disable: ["Disable", "The component serves no longer. Its versions stay.", () => ({})],
@@ -125,6 +126,7 @@ function drawnVersion(version, { active, previous, isTried }, act) {
   const press = (verb, text, onclick, fields = {}) =>
     button(text, onclick, { "data-key": `${verb}:${digest}`, "aria-label": `${text} ${digest.slice(7, 19)}`, ...fields });
   const waits = status.kind === "waiting";
+  const mayServe = !version.active && !waits && !isTried;
   const share = h("input", { type: "number", min: "0.01", max: "1", step: "0.01", required: true, id: `share-${digest.slice(7, 19)}` });
   share.value = "0.05";
   const trial = (kind) => press(kind, `Begin ${kind}`, () => share.reportValidity() && act.begin(digest, kind, Number(share.value)));
@@ -146,8 +148,9 @@ function drawnVersion(version, { active, previous, isTried }, act) {
       waits ? press("approve", "Approve", () => act.change("approve", digest), { class: "main" }) : null,
       waits ? press("approve-only", "Approve, without serving", () => act.change("approve-only", digest)) : null,
       version.active ? null : press("diff", "Compare with what serves", () => act.compare(active, digest)),
-      !version.active && previous.includes(digest) ? press("rollback", "Roll back to it", () => act.change("rollback", digest)) : null),
-    !version.active && !waits && !isTried && active
+      !version.active && previous.includes(digest) ? press("rollback", "Roll back to it", () => act.change("rollback", digest)) : null,
+      mayServe && !previous.includes(digest) ? press("serve", "Have it serve", () => act.change("serve", digest)) : null),
+    mayServe && active
       ? h("div", { class: "filter" }, field(`Share for a trial of ${digest.slice(7, 19)}`, share), h("p", {}, trial("canary"), " ", trial("shadow"))) : null);
 }
 
