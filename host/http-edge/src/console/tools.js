@@ -131,7 +131,7 @@ function drawnVersion(version, { active, previous, isTried }, act) {
   share.value = "0.05";
   const trial = (kind) => press(kind, `Begin ${kind}`, () => share.reportValidity() && act.begin(digest, kind, Number(share.value)));
   return h("article", { class: "version", "aria-label": `Version ${digest.slice(7, 19)}` },
-    h("h3", {}, short(digest), " ", version.active ? badge("serving") : null, waits ? badge("waiting") : null),
+    h("h3", {}, short(digest), " ", version.serving ? badge("serving") : version.active ? badge("is to serve") : null, waits ? badge("waiting") : null),
     facts([
       ["Digest", h("code", {}, digest)],
       ["Proposed", when(version.proposedAt)],
