@@ -261,6 +261,14 @@ async function decidesAWait() {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
   check((await answer.inputValue()) === "the blue one", "what was typed is there after the view was read anew");
   await page.clock.setSystemTime(Date.now());
+  // What is for others to decide is said, and no reason to sign in anew.
+  const decision = /\/decision$/;
+  await page.route(decision, (route) => route.fulfill({ status: 403, json: { error: "This is for others to decide" } }));
+  await page.getByRole("button", { name: "Reject" }).click();
+  await confirm("Reject");
+  await page.getByRole("alert").getByText("This is for others to decide").waitFor();
+  check(!(await dialog.isVisible()), "nobody is asked to sign in");
+  await page.unroute(decision);
   await page.getByRole("button", { name: "Answer", exact: true }).click();
   await confirm("Send");
   await page.getByText("Nothing here waits for you.").waitFor();

@@ -78,12 +78,13 @@ export async function ask(path, options = {}) {
   }
 }
 
+// Why a token is refused. Another 403, such as that of a decision which is for others to take, is an answer like any other.
 async function refusal(answer) {
   if (answer.status === 401) return "missing";
   if (answer.status !== 403) return null;
   if (answer.headers.get("www-authenticate")) return "expired";
   const text = await answer.clone().text();
-  return text.includes("Forbidden") ? "role" : "expired";
+  return text.includes("Forbidden") ? "role" : null;
 }
 
 function noteWindows(headers) {
