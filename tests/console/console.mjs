@@ -287,6 +287,20 @@ async function callsAToolThatWaits() {
   await page.getByRole("button", { name: "Approve" }).click();
   await confirm("Approve");
   await page.getByText("Nothing here waits for you.").waitFor();
+  const timeline = await page.evaluate(async () => {
+    const { drawn } = await import(new URL("console/run.js", document.baseURI));
+    const state = { calls: [] };
+    const entries = [
+      { kind: "started", text: "pay", model: "m", calls: [{ name: "pay", arguments: "{}" }] },
+      { kind: "waiting", waits: ["1:1.0"] },
+      { kind: "decided", waits: ["1:1.0"], decision: "approve", by: "ada" },
+      { kind: "recording_started", index: 0 },
+      { kind: "tools_started", indexes: [0] },
+    ];
+    return entries.map((entry, number) => drawn({ number, ...entry }, state).querySelector("h2").textContent);
+  });
+  check(timeline.slice(1).join("; ") === "1 Waits1:1.0; 2 Decided: approve by ada1:1.0; 3 Begins pay, whose own calls and questions are recorded; "
+    + "4 Begins pay, not to be made twice", `the timeline of a wait: ${timeline}`);
   say("a call is approved");
 }
 

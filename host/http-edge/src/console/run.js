@@ -150,7 +150,8 @@ const called = (state, index) => state.calls[index]?.name ?? "?";
 // An entry of the journal.
 export function drawn(entry, state) {
   const { kind } = entry;
-  if (kind === "model_replied") state.calls = entry.calls ?? [];
+  // A run of one call begins with it and asks no model.
+  if (kind === "model_replied" || kind === "started") state.calls = entry.calls ?? [];
   const what = HEADINGS[kind]?.(entry, state) ?? [kind];
   const body = BODIES[kind]?.(entry, state) ?? [];
   return h("li", { class: kind, value: entry.number }, h("h2", {}, h("span", { class: "number" }, `${entry.number}`), " ", what), body);
@@ -174,6 +175,11 @@ const HEADINGS = {
   nested_returned: (entry, state) => [
     "Tool ", h("code", {}, entry.receipt.name), ", called by ", h("code", {}, called(state, entry.index)), " ", badge(entry.receipt.outcome),
     h("span", { class: "cost" }, took(entry.receipt.durationMs)),
+  ],
+  recording_started: (entry, state) => ["Begins ", h("code", {}, called(state, entry.index)), ", whose own calls and questions are recorded"],
+  waiting: (entry) => ["Waits", h("span", { class: "cost" }, entry.waits.join(", "))],
+  decided: (entry) => [
+    "Decided: ", badge(entry.decision), entry.by ? [" by ", h("code", {}, entry.by)] : null, h("span", { class: "cost" }, entry.waits.join(", ")),
   ],
   cancelled: () => ["Cancelled"],
   taken_up: (entry) => ["Taken up by ", h("code", {}, entry.by)],
