@@ -260,7 +260,6 @@ async function decidesAWait() {
   await anew;
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
   check((await answer.inputValue()) === "the blue one", "what was typed is there after the view was read anew");
-  await page.clock.setSystemTime(Date.now());
   // What is for others to decide is said, and no reason to sign in anew.
   const decision = /\/decision$/;
   await page.route(decision, (route) => route.fulfill({ status: 403, json: { error: "This is for others to decide" } }));
@@ -269,6 +268,11 @@ async function decidesAWait() {
   await page.getByRole("alert").getByText("This is for others to decide").waitFor();
   check(!(await dialog.isVisible()), "nobody is asked to sign in");
   await page.unroute(decision);
+  const later = page.waitForResponse(/\/api\/agent\/waits\?/);
+  await page.clock.fastForward(16_000);
+  await later;
+  check(await page.getByText("This is for others to decide").isVisible(), "what became of a decision stays when the view is read anew");
+  await page.clock.setSystemTime(Date.now());
   await page.getByRole("button", { name: "Answer", exact: true }).click();
   await confirm("Send");
   await page.getByText("Nothing here waits for you.").waitFor();
