@@ -132,9 +132,11 @@ impl McpServer {
         }
     }
 
-    /// Notes the call as one that can be cancelled, where a later request may do so.
+    /// Notes the call as one that can be cancelled, where a later request may do so: in its session. Without
+    /// one the clients of a user cannot be told apart, and each counts its requests from 1.
     fn note(&self, request: &impl ToString) -> Option<CallUnderWay> {
-        let OverHttp { under_way, session, .. } = self.over_http.as_ref()?;
+        let OverHttp { under_way, session, .. } =
+            self.over_http.as_ref().filter(|over_http| !over_http.session.is_empty())?;
         Some(under_way.begin(CallId {
             user_id: self.caller.user_id.clone().unwrap_or_default(),
             session: session.to_string(),

@@ -251,10 +251,17 @@ async fn pages_of_others_neither_send_nor_read() {
     }
 }
 
-/// A call that never ends, as a task.
-fn hanging(fakes: &Fakes, user: &'static str, session: &str) -> tokio::task::JoinHandle<Answer> {
+fn in_session(request: Request<Body>, session: Option<&str>) -> Request<Body> {
+    match session {
+        Some(session) => with(request, "mcp-session-id", session),
+        None => request,
+    }
+}
+
+/// A call of `u1` that never ends, as a task.
+fn hanging(fakes: &Fakes, session: Option<&str>) -> tokio::task::JoinHandle<Answer> {
     let router = fakes.service.router();
-    let request = bearer(user, with(message(&call(5, "add")), "mcp-session-id", session));
+    let request = bearer("u1", in_session(message(&call(5, "add")), session));
     #[expect(clippy::disallowed_methods, reason = "a client beside the test")]
     tokio::spawn(async move {
         let response = router.oneshot(request).await.unwrap();
@@ -267,21 +274,26 @@ fn hanging(fakes: &Fakes, user: &'static str, session: &str) -> tokio::task::Joi
 #[tokio::test]
 async fn a_call_is_cancelled_by_its_own_client_only() {
     let (fakes, _) = serving(EchoTools::new(&["add"]).hanging());
-    let mut call = hanging(&fakes, "u1", "s1");
+    let mut call = hanging(&fakes, Some("s1"));
+    // Another client of the same user, which counts its requests as this one does.
+    let mut without_session = hanging(&fakes, None);
     // Until it is under way; whether it is cannot be seen from outside.
-    let cancel = |user: &str, session: &str, id: u64| {
+    let cancel = |user: &str, session: Option<&str>, id: u64| {
         let body =
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
-        bearer(user, with(message(&body), "mcp-session-id", session))
+        bearer(user, in_session(message(&body), session))
     };
-    for (user, session, id) in [("u2", "s1", 5), ("u1", "s2", 5), ("u1", "s1", 6)] {
+    let (s1, s2) = (Some("s1"), Some("s2"));
+    for (user, session, id) in [("u2", s1, 5), ("u1", s2, 5), ("u1", s1, 6), ("u1", None, 5)] {
         let answer = fakes.service.send(cancel(user, session, id)).await;
         assert_eq!((answer.status, answer.body.as_str()), (StatusCode::ACCEPTED, ""));
     }
     assert!(timeout(Duration::from_millis(200), &mut call).await.is_err(), "nobody else ends it");
-    fakes.service.send(cancel("u1", "s1", 5)).await;
+    fakes.service.send(cancel("u1", s1, 5)).await;
     let answer = timeout(Duration::from_secs(5), call).await.unwrap().unwrap();
     assert_eq!(answer.json()["error"]["code"], -32800, "{answer}");
+    assert!(timeout(Duration::from_millis(200), &mut without_session).await.is_err(), "nor that one");
+    without_session.abort();
 }
 
 #[tokio::test]
