@@ -168,6 +168,25 @@ async function triesAndRollsBack(first) {
   await page.getByRole("button", { name: "End the trial" }).click();
   await confirm("End the trial");
   await page.getByRole("heading", { name: /Trial: canary ended/ }).waitFor();
+  // As where the version that is to serve describes itself otherwise by now.
+  const facts = `sha256:${"0".repeat(64)}`;
+  const component = /\/admin\/tools\/calculator$/;
+  await page.route(component, async (route) => {
+    const answer = await route.fetch();
+    const read = await answer.json();
+    await route.fulfill({ response: answer, json: { ...read, fault: "another description", described: { digest: read.active, factsDigest: facts } } });
+  });
+  await openTool();
+  await page.getByRole("button", { name: "Compare with what was approved" }).click();
+  await page.getByRole("region", { name: "Comparison" }).waitFor();
+  await inspect("tool-described");
+  const approval = page.waitForRequest((one) => one.method() === "POST" && one.url().endsWith("/approve"));
+  await page.getByRole("button", { name: "Approve the new description" }).click();
+  await confirm("Approve the new description");
+  check(JSON.parse((await approval).postData()).facts === facts, "the facts that were looked at are approved");
+  await page.getByRole("alert").getByText("is not the digest of the facts").waitFor();
+  await page.unroute(component);
+  await openTool();
   await page.getByText("Who did what").first().click();
   await page.getByRole("table", { name: /Who did what/ }).getByText("rolled back").first().waitFor();
   say("canary");

@@ -24,6 +24,7 @@ export const all = {
 const KINDS = {
   approve: ["Approve", "It serves from now on.", (digest) => ({ digest })],
   "approve-only": ["Approve, without serving", "It may serve, so that it can be tried first.", (digest) => ({ digest, serve: false }), "approve"],
+  described: ["Approve the new description", "It serves from now on as it describes itself by now.", (digest, facts) => ({ digest, facts }), "approve"],
   rollback: ["Roll back to it", "This earlier version serves from now on.", (digest) => ({ digest })],
   serve: ["Have it serve", "This version serves from now on.", (digest) => ({ digest }), "promote"],
   promote: ["Promote", "The trial ends, and this version serves from now on.", (digest) => ({ digest })],
@@ -53,12 +54,12 @@ export const one = {
       [tag, shown] = [read, now];
       view.show(body, drawn(view, value, { change, compare, begin }));
     };
-    const change = (kind, digest) => view.attempt(async () => {
+    const change = (kind, digest, facts) => view.attempt(async () => {
       const [label, text, make, verb = kind] = KINDS[kind];
       const seen = tag;
       const about = digest ? [" Version ", short(digest), "."] : "";
       if (!(await view.confirm(`${label}: ${name}`, [text, about], label))) return;
-      await send(verb, make(digest), seen);
+      await send(verb, make(digest, facts), seen);
       view.say(`${label}: done.`);
     });
     // The revision goes along that was there when the button was pressed: whoever has changed the component meanwhile, also
@@ -114,10 +115,19 @@ function drawn(view, component, act) {
       ["Serves here", short(component.serving)], ["Fault", component.fault],
     ]),
     h("p", { class: "actions" }, button(KINDS[toggle][0], () => act.change(toggle), { "data-key": toggle })),
+    component.described ? drawnDescription(component.described, act) : null,
     trial ? drawnTrial(trial, isTried, act) : null,
     h("section", { "aria-label": "Versions" }, h("h2", {}, "Versions, the newest first"),
       component.versions.map((version) => drawnVersion(version, { active, previous, isTried }, act))),
   ];
+}
+
+// How the version that is to serve describes itself by now, where this replica refuses it for that.
+function drawnDescription({ digest, factsDigest }, act) {
+  return h("section", { "aria-label": "Another description" }, h("h2", {}, "It describes itself otherwise than when it was approved"),
+    h("p", { class: "actions" },
+      button("Compare with what was approved", () => act.compare(digest, digest), { "data-key": "described-diff" }), " ",
+      button(KINDS.described[0], () => act.change("described", digest, factsDigest), { "data-key": "described", class: "main" })));
 }
 
 function drawnVersion(version, { active, previous, isTried }, act) {
