@@ -184,7 +184,9 @@ async function triesAndRollsBack(first) {
   await page.getByRole("button", { name: "Approve the new description" }).click();
   await confirm("Approve the new description");
   check(JSON.parse((await approval).postData()).facts === facts, "the facts that were looked at are approved");
-  await page.getByRole("alert").getByText("is not the digest of the facts").waitFor();
+  const problem = page.getByRole("alert").getByText("is not the digest of the facts");
+  await problem.waitFor();
+  check(await problem.evaluate((one) => one.getBoundingClientRect().top >= 0), "what became of it is in sight");
   await page.unroute(component);
   await openTool();
   await page.getByText("Who did what").first().click();

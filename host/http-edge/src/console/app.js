@@ -59,6 +59,8 @@ class View {
       const retry = again ? button("Try again", () => this.attempt(again, again, isRefresh)) : null;
       this.isOfRefresh = isRefresh;
       fill(this.problems, h("div", { class: "problem" }, h("p", {}, error.message), retry));
+      // Who pressed a button further down sees what became of it.
+      if (!isRefresh) this.problems.scrollIntoView({ block: "nearest" });
       return undefined;
     }
   }
