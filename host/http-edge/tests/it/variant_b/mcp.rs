@@ -247,7 +247,7 @@ async fn the_windows_and_the_bounds_of_bodies_are_those_of_the_api() {
     let large = "x".repeat(110_000);
     let large = message(&asked(1, "tools/call", &json!({ "name": "add", "arguments": { "a": large } })));
     assert_eq!(send(&fakes, large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
-    // It is the body as it was sent that is bounded.
+    // Bounded is the body as it was sent.
     let digits = format!("[{}0]", "1e15,".repeat(10_000));
     let call = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add","arguments":{{"a":{digits}}}}}}}"#

@@ -18,7 +18,7 @@ async fn parked() -> (Fakes, String) {
     parked_with(json!({ "euros": 60 })).await
 }
 
-/// The same with these arguments of the payment.
+/// Has such a job whose payment has these arguments.
 async fn parked_with(arguments: Value) -> (Fakes, String) {
     let fakes = Fakes::with_invoke(Answers);
     assert_eq!(fakes.post("/api/agent/async", r#"{"query":"hi"}"#).await.status, StatusCode::ACCEPTED);
@@ -67,7 +67,7 @@ async fn a_wait_is_shown_with_the_digest_that_a_decision_carries() {
     assert_eq!((&job["status"], &job["waits"][0]), (&json!("parked"), &answer.json()));
 }
 
-/// Those who decide may read it in a terminal.
+/// Whoever decides may read it in a terminal.
 #[tokio::test]
 async fn what_is_to_be_decided_hides_nothing_from_those_who_read_it() {
     let (fakes, digest) = parked_with(json!({ "to": "bob\u{202e}\u{9b}2J\u{200b}" })).await;
