@@ -139,8 +139,11 @@ const openTool = async () => {
 async function approves() {
   await openTool();
   await inspect("tool-waiting");
-  await version("Waits because").getByRole("button", { name: /^Approve / }).first().click();
-  await confirm("Approve");
+  // Nothing serves yet: what may serve is not tried beside anything.
+  await version("Waits because").getByRole("button", { name: /^Approve, without serving/ }).first().click();
+  await confirm("Approve, without serving");
+  await page.getByRole("button", { name: /^Have it serve/ }).click();
+  await confirm("Have it serve");
   const serving = page.getByRole("article").filter({ has: servingBadge });
   await serving.waitFor();
   const first = await serving.getByText(/^sha256:/).textContent();
@@ -165,6 +168,27 @@ async function triesAndRollsBack(first) {
   await page.getByRole("button", { name: "End the trial" }).click();
   await confirm("End the trial");
   await page.getByRole("heading", { name: /Trial: canary ended/ }).waitFor();
+  // As where the version that is to serve describes itself otherwise by now.
+  const facts = `sha256:${"0".repeat(64)}`;
+  const component = /\/admin\/tools\/calculator$/;
+  await page.route(component, async (route) => {
+    const answer = await route.fetch();
+    const read = await answer.json();
+    await route.fulfill({ response: answer, json: { ...read, fault: "another description", described: { digest: read.active, factsDigest: facts } } });
+  });
+  await openTool();
+  await page.getByRole("button", { name: "Compare with what was approved" }).click();
+  await page.getByRole("region", { name: "Comparison" }).waitFor();
+  await inspect("tool-described");
+  const approval = page.waitForRequest((one) => one.method() === "POST" && one.url().endsWith("/approve"));
+  await page.getByRole("button", { name: "Approve the new description" }).click();
+  await confirm("Approve the new description");
+  check(JSON.parse((await approval).postData()).facts === facts, "the facts that were looked at are approved");
+  const problem = page.getByRole("alert").getByText("is not the digest of the facts");
+  await problem.waitFor();
+  check(await problem.evaluate((one) => one.getBoundingClientRect().top >= 0), "what became of it is in sight");
+  await page.unroute(component);
+  await openTool();
   await page.getByText("Who did what").first().click();
   await page.getByRole("table", { name: /Who did what/ }).getByText("rolled back").first().waitFor();
   say("canary");
@@ -185,6 +209,15 @@ async function triesAPrompt() {
   await answer.waitFor();
   check((await answer.textContent()) === SHOWN, `the answer is ${await answer.textContent()}`);
   await page.getByRole("combobox", { name: "Tool" }).selectOption("calculate");
+  // Every digit of an integer is sent and shown, also beyond those that JavaScript's numbers have.
+  const digits = '{"n":9007199254740993}';
+  await page.getByRole("textbox", { name: "Arguments" }).fill(digits);
+  const sent = page.waitForRequest((one) => (one.postData() ?? "").includes('"n":'));
+  await page.getByRole("button", { name: "Call" }).click();
+  check((await sent).postData().includes(digits), `what is sent is ${(await sent).postData()}`);
+  await page.getByRole("region", { name: "What the tool answered" }).waitFor();
+  const shown = await page.evaluate(async (text) => (await import(new URL("console/dom.js", document.baseURI))).pretty(text), digits);
+  check(shown.includes(" 9007199254740993"), `what is shown is ${shown}`);
   await page.getByRole("textbox", { name: "Arguments" }).fill('{"expression": "6 * 7"}');
   await page.getByRole("button", { name: "Call" }).click();
   await page.getByRole("region", { name: "What the tool answered" }).filter({ hasText: "42" }).waitFor();
@@ -248,6 +281,18 @@ async function decidesAWait() {
   await anew;
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
   check((await answer.inputValue()) === "the blue one", "what was typed is there after the view was read anew");
+  // What is for others to decide is said, and no reason to sign in anew.
+  const decision = /\/decision$/;
+  await page.route(decision, (route) => route.fulfill({ status: 403, json: { error: "This is for others to decide" } }));
+  await page.getByRole("button", { name: "Reject" }).click();
+  await confirm("Reject");
+  await page.getByRole("alert").getByText("This is for others to decide").waitFor();
+  check(!(await dialog.isVisible()), "nobody is asked to sign in");
+  await page.unroute(decision);
+  const later = page.waitForResponse(/\/api\/agent\/waits\?/);
+  await page.clock.fastForward(16_000);
+  await later;
+  check(await page.getByText("This is for others to decide").isVisible(), "what became of a decision stays when the view is read anew");
   await page.clock.setSystemTime(Date.now());
   await page.getByRole("button", { name: "Answer", exact: true }).click();
   await confirm("Send");
@@ -267,6 +312,20 @@ async function callsAToolThatWaits() {
   await page.getByRole("button", { name: "Approve" }).click();
   await confirm("Approve");
   await page.getByText("Nothing here waits for you.").waitFor();
+  const timeline = await page.evaluate(async () => {
+    const { drawn } = await import(new URL("console/run.js", document.baseURI));
+    const state = { calls: [] };
+    const entries = [
+      { kind: "started", text: "pay", model: "m", calls: [{ name: "pay", arguments: "{}" }] },
+      { kind: "waiting", waits: ["1:1.0"] },
+      { kind: "decided", waits: ["1:1.0"], decision: "approve", by: "ada" },
+      { kind: "recording_started", index: 0 },
+      { kind: "tools_started", indexes: [0] },
+    ];
+    return entries.map((entry, number) => drawn({ number, ...entry }, state).querySelector("h2").textContent);
+  });
+  check(timeline.slice(1).join("; ") === "1 Waits1:1.0; 2 Decided: approve by ada1:1.0; 3 Begins pay, whose own calls and questions are recorded; "
+    + "4 Begins pay, not to be made twice", `the timeline of a wait: ${timeline}`);
   say("a call is approved");
 }
 

@@ -113,7 +113,7 @@ async fn an_administrator_sees_what_happens_and_changes_it() {
             is_it && line["user_id"] == "ops" && line["outcome"] == "done"
         })
     };
-    for action in ["approve", "rollback", "canary", "end-trial"] {
+    for action in ["approve", "promote", "rollback", "canary", "end-trial"] {
         assert!(done(action), "{action} has no line in the log");
     }
     service.stop().await;

@@ -1,5 +1,7 @@
 // Asks the service. The token is held here and in sessionStorage, and goes nowhere but into the Authorization header.
 
+import { read, written } from "./dom.js";
+
 const KEY = "agent-host-token";
 let token = sessionStorage.getItem(KEY) ?? "";
 
@@ -51,7 +53,7 @@ function signIn(why) {
 async function send(path, { method = "GET", body, headers = {}, signal } = {}) {
   const all = { ...headers, authorization: `Bearer ${token}` };
   if (body !== undefined) all["content-type"] = "application/json";
-  const text = body === undefined ? undefined : JSON.stringify(body);
+  const text = body === undefined ? undefined : written(body);
   return fetch(new URL(path, document.baseURI), {
     method, headers: all, body: text, signal, cache: "no-store", credentials: "omit", redirect: "error",
   });
@@ -76,12 +78,13 @@ export async function ask(path, options = {}) {
   }
 }
 
+// Why a token is refused. Another 403, such as that of a decision which is for others to take, is an answer like any other.
 async function refusal(answer) {
   if (answer.status === 401) return "missing";
   if (answer.status !== 403) return null;
   if (answer.headers.get("www-authenticate")) return "expired";
   const text = await answer.clone().text();
-  return text.includes("Forbidden") ? "role" : "expired";
+  return text.includes("Forbidden") ? "role" : null;
 }
 
 function noteWindows(headers) {
@@ -112,7 +115,7 @@ export async function json(path, options) {
   const answer = await ask(path, options);
   if (!answer.ok) throw await problem(answer);
   const text = await answer.text();
-  const value = text === "" ? {} : JSON.parse(text);
+  const value = text === "" ? {} : read(text);
   return { value, tag: answer.headers.get("etag"), answer };
 }
 
@@ -145,7 +148,7 @@ export async function* events(path, { signal, after = null, begin = null } = {})
         throw new Problem(0, why.message);
       }
       if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
-        yield { id: null, name: "plain", data: await answer.json() };
+        yield { id: null, name: "plain", data: read(await answer.text()) };
         return;
       }
       const location = answer.headers.get("content-location");
@@ -191,7 +194,7 @@ async function* parsed(body, onRetry) {
       rest = lines.pop();
       for (const line of lines) {
         if (line === "") {
-          if (event.data.length > 0) yield { ...event, data: JSON.parse(event.data.join("\n")) };
+          if (event.data.length > 0) yield { ...event, data: read(event.data.join("\n")) };
           event = { id: null, name: "message", data: [] };
           continue;
         }

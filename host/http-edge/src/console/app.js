@@ -40,6 +40,7 @@ class View {
     this.signal = signal;
     this.body = h("div", { class: "view" });
     this.problems = h("div", { role: "alert" });
+    this.isOfRefresh = false;
   }
 
   // Says something to those who cannot see that it happened, too.
@@ -47,15 +48,19 @@ class View {
     fill(at("status"), text);
   }
 
-  // Does something that may fail. What fails is shown above the view, which stays as it is.
-  async attempt(work, again = null) {
+  // Does something that may fail. What fails is shown above the view, which stays as it is. A refresh takes away what a refresh has
+  // said, not what became of something that a person did.
+  async attempt(work, again = null, isRefresh = false) {
     try {
-      fill(this.problems);
+      if (!isRefresh || this.isOfRefresh) fill(this.problems);
       return await work();
     } catch (error) {
       if (this.signal.aborted || error.name === "AbortError") return undefined;
-      const retry = again ? button("Try again", () => this.attempt(again, again)) : null;
+      const retry = again ? button("Try again", () => this.attempt(again, again, isRefresh)) : null;
+      this.isOfRefresh = isRefresh;
       fill(this.problems, h("div", { class: "problem" }, h("p", {}, error.message), retry));
+      // Who pressed a button further down sees what became of it.
+      if (!isRefresh) this.problems.scrollIntoView({ block: "nearest" });
       return undefined;
     }
   }
@@ -76,10 +81,10 @@ class View {
 
   // Shows what changes: now, and again every so often.
   async live(work) {
-    await this.attempt(work, work);
+    await this.attempt(work, work, true);
     const timer = setInterval(() => {
       const open = document.querySelector("dialog[open]");
-      if (!document.hidden && Date.now() >= roomAt && !open) this.attempt(work, work);
+      if (!document.hidden && Date.now() >= roomAt && !open) this.attempt(work, work, true);
     }, REFRESH_MS);
     this.signal.addEventListener("abort", () => clearInterval(timer));
   }

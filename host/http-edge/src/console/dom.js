@@ -111,10 +111,18 @@ export function took(milliseconds) {
 
 export const short = (digest) => (digest ? h("code", { title: digest }, String(digest).replace(/^sha256:/, "").slice(0, 12)) : "–");
 
+// JSON is read and written with every digit of its integers: JavaScript's numbers round those beyond 2^53, and a rounded one names
+// something else. Browsers that keep no source text of numbers (before 2025) round them.
+const exact = (key, value, context) =>
+  Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source) ? BigInt(context.source) : value;
+const raw = (key, value) => (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value);
+export const read = (text) => JSON.parse(text, exact);
+export const written = (value, indent) => JSON.stringify(value, raw, indent);
+
 // JSON with indents, or the text itself where it is none.
 export function pretty(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return written(read(text), 2);
   } catch {
     return String(text ?? "");
   }

@@ -1,7 +1,7 @@
 // The queue, the jobs of a user, and one job.
 
 import * as api from "./api.js";
-import { badge, block, button, facts, field, h, number, pretty, table, took, when } from "./dom.js";
+import { badge, block, button, facts, field, h, number, table, took, when, written } from "./dom.js";
 import { HEADS, rowOf, runLink } from "./runs.js";
 
 const STATUSES = ["", "waiting", "active", "delayed", "parked", "completed", "failed", "cancelled"];
@@ -87,7 +87,7 @@ export const one = {
         ]),
         h("p", { class: "actions" }, hasEnded ? null : cancel, job.status === "failed" ? retry : null),
         job.result === undefined ? null
-          : h("section", { "aria-label": "Result" }, h("h2", {}, "Result"), block(pretty(JSON.stringify(job.result)), "The result")));
+          : h("section", { "aria-label": "Result" }, h("h2", {}, "Result"), block(written(job.result, 2), "The result")));
     };
     view.live(load);
   },

@@ -1,7 +1,7 @@
 // One run: what it did, call by call, what that cost, and what it does now.
 
 import * as api from "./api.js";
-import { badge, block, button, facts, fill, h, number, pretty, short, took, when } from "./dom.js";
+import { badge, block, button, facts, fill, h, number, pretty, short, took, when, written } from "./dom.js";
 import { duration } from "./runs.js";
 
 // How often the record of a run that has ended is looked for, and how long the pause between two looks is.
@@ -101,7 +101,7 @@ export function take(state, { id, name, data }) {
   }
   if (name === "model.replied") {
     state.words = "";
-    const calls = (data.toolCalls ?? []).map((call) => ({ ...call, arguments: JSON.stringify(call.arguments) }));
+    const calls = (data.toolCalls ?? []).map((call) => ({ ...call, arguments: written(call.arguments) }));
     const { content: text, finish, usage, model } = data;
     state.entries.set(number, { number, kind: "model_replied", text, finish, usage, model, calls });
   }
@@ -150,7 +150,8 @@ const called = (state, index) => state.calls[index]?.name ?? "?";
 // An entry of the journal.
 export function drawn(entry, state) {
   const { kind } = entry;
-  if (kind === "model_replied") state.calls = entry.calls ?? [];
+  // A run of one call begins with it and asks no model.
+  if (kind === "model_replied" || kind === "started") state.calls = entry.calls ?? [];
   const what = HEADINGS[kind]?.(entry, state) ?? [kind];
   const body = BODIES[kind]?.(entry, state) ?? [];
   return h("li", { class: kind, value: entry.number }, h("h2", {}, h("span", { class: "number" }, `${entry.number}`), " ", what), body);
@@ -174,6 +175,11 @@ const HEADINGS = {
   nested_returned: (entry, state) => [
     "Tool ", h("code", {}, entry.receipt.name), ", called by ", h("code", {}, called(state, entry.index)), " ", badge(entry.receipt.outcome),
     h("span", { class: "cost" }, took(entry.receipt.durationMs)),
+  ],
+  recording_started: (entry, state) => ["Begins ", h("code", {}, called(state, entry.index)), ", whose own calls and questions are recorded"],
+  waiting: (entry) => ["Waits", h("span", { class: "cost" }, entry.waits.join(", "))],
+  decided: (entry) => [
+    "Decided: ", badge(entry.decision), entry.by ? [" by ", h("code", {}, entry.by)] : null, h("span", { class: "cost" }, entry.waits.join(", ")),
   ],
   cancelled: () => ["Cancelled"],
   taken_up: (entry) => ["Taken up by ", h("code", {}, entry.by)],

@@ -1,7 +1,7 @@
 // The components: which version of each serves, what waits for an approval, what is tried; and changing that.
 
 import * as api from "./api.js";
-import { badge, block, button, facts, field, fill, h, number, short, table, when } from "./dom.js";
+import { badge, block, button, facts, field, fill, h, number, short, table, when, written } from "./dom.js";
 
 export const all = {
   title: () => "Tools",
@@ -24,7 +24,9 @@ export const all = {
 const KINDS = {
   approve: ["Approve", "It serves from now on.", (digest) => ({ digest })],
   "approve-only": ["Approve, without serving", "It may serve, so that it can be tried first.", (digest) => ({ digest, serve: false }), "approve"],
+  described: ["Approve the new description", "It serves from now on as it describes itself by now.", (digest, facts) => ({ digest, facts }), "approve"],
   rollback: ["Roll back to it", "This earlier version serves from now on.", (digest) => ({ digest })],
+  serve: ["Have it serve", "This version serves from now on.", (digest) => ({ digest }), "promote"],
   promote: ["Promote", "The trial ends, and this version serves from now on.", (digest) => ({ digest })],
   "end-trial": ["End the trial", "What serves stays.", () => ({})],
   disable: ["Disable", "The component serves no longer. Its versions stay.", () => ({})],
@@ -52,12 +54,12 @@ export const one = {
       [tag, shown] = [read, now];
       view.show(body, drawn(view, value, { change, compare, begin }));
     };
-    const change = (kind, digest) => view.attempt(async () => {
+    const change = (kind, digest, facts) => view.attempt(async () => {
       const [label, text, make, verb = kind] = KINDS[kind];
       const seen = tag;
       const about = digest ? [" Version ", short(digest), "."] : "";
       if (!(await view.confirm(`${label}: ${name}`, [text, about], label))) return;
-      await send(verb, make(digest), seen);
+      await send(verb, make(digest, facts), seen);
       view.say(`${label}: done.`);
     });
     // The revision goes along that was there when the button was pressed: whoever has changed the component meanwhile, also
@@ -113,10 +115,19 @@ function drawn(view, component, act) {
       ["Serves here", short(component.serving)], ["Fault", component.fault],
     ]),
     h("p", { class: "actions" }, button(KINDS[toggle][0], () => act.change(toggle), { "data-key": toggle })),
+    component.described ? drawnDescription(component.described, act) : null,
     trial ? drawnTrial(trial, isTried, act) : null,
     h("section", { "aria-label": "Versions" }, h("h2", {}, "Versions, the newest first"),
       component.versions.map((version) => drawnVersion(version, { active, previous, isTried }, act))),
   ];
+}
+
+// How the version that is to serve describes itself by now, where this replica refuses it for that.
+function drawnDescription({ digest, factsDigest }, act) {
+  return h("section", { "aria-label": "Another description" }, h("h2", {}, "It describes itself otherwise than when it was approved"),
+    h("p", { class: "actions" },
+      button("Compare with what was approved", () => act.compare(digest, digest), { "data-key": "described-diff" }), " ",
+      button(KINDS.described[0], () => act.change("described", digest, factsDigest), { "data-key": "described", class: "main" })));
 }
 
 function drawnVersion(version, { active, previous, isTried }, act) {
@@ -125,11 +136,12 @@ function drawnVersion(version, { active, previous, isTried }, act) {
   const press = (verb, text, onclick, fields = {}) =>
     button(text, onclick, { "data-key": `${verb}:${digest}`, "aria-label": `${text} ${digest.slice(7, 19)}`, ...fields });
   const waits = status.kind === "waiting";
+  const mayServe = !version.active && !waits && !isTried;
   const share = h("input", { type: "number", min: "0.01", max: "1", step: "0.01", required: true, id: `share-${digest.slice(7, 19)}` });
   share.value = "0.05";
   const trial = (kind) => press(kind, `Begin ${kind}`, () => share.reportValidity() && act.begin(digest, kind, Number(share.value)));
   return h("article", { class: "version", "aria-label": `Version ${digest.slice(7, 19)}` },
-    h("h3", {}, short(digest), " ", version.active ? badge("serving") : null, waits ? badge("waiting") : null),
+    h("h3", {}, short(digest), " ", version.serving ? badge("serving") : version.active ? badge("is to serve") : null, waits ? badge("waiting") : null),
     facts([
       ["Digest", h("code", {}, digest)],
       ["Proposed", when(version.proposedAt)],
@@ -141,13 +153,14 @@ function drawnVersion(version, { active, previous, isTried }, act) {
       ["Can tell users apart", known.tellsUsersApart ? "yes" : "no"],
     ]),
     known.tools.map((tool) => h("details", {}, h("summary", {}, "Tool ", h("code", {}, tool.name)),
-      h("p", {}, tool.description), facts(Object.entries(tool.hints)), block(JSON.stringify(tool.inputSchema, null, 2), `Arguments of ${tool.name}`))),
+      h("p", {}, tool.description), facts(Object.entries(tool.hints)), block(written(tool.inputSchema, 2), `Arguments of ${tool.name}`))),
     h("p", { class: "actions" },
       waits ? press("approve", "Approve", () => act.change("approve", digest), { class: "main" }) : null,
       waits ? press("approve-only", "Approve, without serving", () => act.change("approve-only", digest)) : null,
       version.active ? null : press("diff", "Compare with what serves", () => act.compare(active, digest)),
-      !version.active && previous.includes(digest) ? press("rollback", "Roll back to it", () => act.change("rollback", digest)) : null),
-    !version.active && !waits && !isTried && active
+      !version.active && previous.includes(digest) ? press("rollback", "Roll back to it", () => act.change("rollback", digest)) : null,
+      mayServe && !previous.includes(digest) ? press("serve", "Have it serve", () => act.change("serve", digest)) : null),
+    mayServe && active
       ? h("div", { class: "filter" }, field(`Share for a trial of ${digest.slice(7, 19)}`, share), h("p", {}, trial("canary"), " ", trial("shadow"))) : null);
 }
 

@@ -1,7 +1,7 @@
 // A place to try a prompt, streamed, and a tool.
 
 import * as api from "./api.js";
-import { badge, block, button, facts, field, fill, h, number, pretty } from "./dom.js";
+import { badge, block, button, facts, field, fill, h, number, pretty, read, written } from "./dom.js";
 import { drawn, take } from "./run.js";
 import { runLink } from "./runs.js";
 
@@ -51,7 +51,7 @@ function prompt(view) {
     const id = data.id ?? runId;
     if (name === "run.failed") {
       const text = data.body?.error ?? "it failed";
-      fill(result, h("p", { class: "problem" }, badge("failed"), " ", typeof text === "string" ? text : JSON.stringify(text)));
+      fill(result, h("p", { class: "problem" }, badge("failed"), " ", typeof text === "string" ? text : written(text)));
     } else {
       fill(result, h("h3", {}, "Answer"), block(data.output, "The answer"), facts([
         ["Ended", data.stopReason?.replaceAll("_", " ")], ["Tokens", number(data.usage?.totalTokens)], ["Model calls", data.iterations],
@@ -79,7 +79,7 @@ async function mcp(method, params, signal) {
   const text = await answer.text();
   const isJson = answer.headers.get("content-type")?.startsWith("application/json");
   const messages = isJson ? [text] : text.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5));
-  const found = messages.filter((one) => one.trim()).map((one) => JSON.parse(one)).find((one) => "result" in one || "error" in one);
+  const found = messages.filter((one) => one.trim()).map((one) => read(one)).find((one) => "result" in one || "error" in one);
   if (!found) throw new api.Problem(0, "There was no answer.");
   if (found.error) throw new api.Problem(400, found.error.message);
   return found.result;
@@ -95,7 +95,7 @@ function tool(view) {
   const choose = () => {
     const found = tools.find((one) => one.name === choice.value);
     fill(about, found ? [h("p", {}, found.description ?? ""), h("details", {}, h("summary", {}, "Schema of the arguments"),
-      block(JSON.stringify(found.inputSchema, null, 2), "Schema of the arguments"))] : null);
+      block(written(found.inputSchema, 2), "Schema of the arguments"))] : null);
   };
   const load = async () => {
     tools = (await mcp("tools/list", {}, view.signal)).tools;
@@ -105,14 +105,14 @@ function tool(view) {
   const call = async () => {
     let args;
     try {
-      args = JSON.parse(values.value);
+      args = read(values.value);
     } catch (error) {
       throw new api.Problem(400, `The arguments are no JSON: ${error.message}`);
     }
     fill(result, h("p", {}, "It is called."));
     try {
       const answer = await mcp("tools/call", { name: choice.value, arguments: args }, view.signal);
-      const texts = (answer.content ?? []).map((one) => block(pretty(one.text ?? JSON.stringify(one)), "What the tool answered"));
+      const texts = (answer.content ?? []).map((one) => block(pretty(one.text ?? written(one)), "What the tool answered"));
       const job = answer._meta?.["agent-host/jobId"];
       const waits = job && h("p", {}, "It waits for somebody: ", h("a", { href: "#/waits" }, "decide about it"), ", or look at ",
         h("a", { href: `#/jobs/${encodeURIComponent(job)}` }, "its job"), ".");

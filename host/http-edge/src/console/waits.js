@@ -1,7 +1,7 @@
 // What runs wait for somebody to decide, and deciding it.
 
 import * as api from "./api.js";
-import { badge, block, button, facts, field, h, pretty, short, when } from "./dom.js";
+import { badge, block, button, facts, field, h, read, short, when, written } from "./dom.js";
 import { runLink } from "./runs.js";
 
 export const title = () => "Waits";
@@ -20,14 +20,14 @@ function shown(wait) {
       ["Then", wait.onExpiry], ["Tokens so far", wait.tokens], ["Have to approve", wait.approvalsNeeded],
       ["Have decided", wait.decisions.map((one) => `${one.by}: ${one.decision}`).join(", ")],
     ]),
-    block(pretty(JSON.stringify(given)), `Arguments of ${tool}`),
+    block(written(given, 2), `Arguments of ${tool}`),
   ];
 }
 
 // What is different from the call of the same tool that was approved last for the same user.
 function changed({ lastApproved }) {
   if (!lastApproved) return null;
-  const word = (value) => (value === undefined ? "nothing" : JSON.stringify(value));
+  const word = (value) => (value === undefined ? "nothing" : written(value));
   const changes = lastApproved.changes.map(({ path, before, now }) => [path || "all", `${word(now)} instead of ${word(before)}`]);
   return [
     h("h3", {}, `Since the one approved ${when(lastApproved.at)}`),
@@ -43,7 +43,7 @@ export function open(view) {
   let pages = 1;
 
   const decide = (wait, decision, question, yes) => view.attempt(async () => {
-    if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${JSON.stringify(wait.shown.arguments)}`, yes))) return;
+    if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${written(wait.shown.arguments)}`, yes))) return;
     await api.json(`api/agent/waits/${encodeURIComponent(wait.waitId)}/decision`, {
       method: "POST", body: decision, headers: { "if-match": `"${wait.digest}"` },
     });
@@ -61,13 +61,13 @@ export function open(view) {
       let value = answer.value;
       if (wait.answerSchema && wait.answerSchema.type !== "string") {
         try {
-          value = JSON.parse(answer.value);
+          value = read(answer.value);
         } catch {
           return view.attempt(() => Promise.reject(new Error("The answer has to be JSON.")));
         }
       }
       return decide(wait, { decision: "answer", answer: value }, "Send this answer?", "Send");
-    } }, wait.answerSchema ? block(pretty(JSON.stringify(wait.answerSchema)), "What an answer has to meet") : null,
+    } }, wait.answerSchema ? block(written(wait.answerSchema, 2), "What an answer has to meet") : null,
     field("Answer", answer), h("p", { class: "actions" }, h("button", { type: "submit" }, "Answer")));
   };
 

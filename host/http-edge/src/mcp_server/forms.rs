@@ -13,6 +13,8 @@ use run_service::runs::moment;
 use run_service::waits::JobWait;
 use serde_json::{Value, json};
 
+use crate::visible_json;
+
 /// Most bytes of arguments in a form. All of them are shown under the wait's own address.
 const SHOWN_BYTES: usize = 4_096;
 
@@ -75,7 +77,9 @@ pub(super) fn questions(wait: &JobWait) -> InputRequests {
         let question = shown.arguments["question"].as_str().unwrap_or_default();
         (format!("{} asks: {question}", shown.tool), AnswerForm::of(of).schema(of))
     } else {
-        let arguments = shown.arguments.to_string();
+        // silent-ok: JSON can always be written.
+        let arguments = visible_json::to_vec(&shown.arguments).unwrap_or_default();
+        let arguments = String::from_utf8_lossy(&arguments);
         let message = format!(
             "May {} be called with these arguments? {}\nIt runs {}.",
             shown.tool,

@@ -7,9 +7,10 @@ use std::time::Duration;
 use agent_core::ports::ProgressSink;
 use agent_core::words::Principal;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, ErrorCode, ErrorData, GetTaskParams,
-    GetTaskResult, Implementation, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetTaskParams, GetTaskResult, Implementation, InitializeResult, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -30,6 +31,19 @@ pub(crate) const SUPPORTED: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_06_18,
     ProtocolVersion::V_2025_11_25,
     ProtocolVersion::V_2026_07_28,
+];
+
+/// The methods that are answered here, `tasks/…` where calls can wait.
+const METHODS: [&str; 9] = [
+    "initialize",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
 ];
 
 /// The code of the answer to a call that its client cancelled, as language servers have it. Clients do not
@@ -132,9 +146,11 @@ impl McpServer {
         }
     }
 
-    /// Notes the call as one that can be cancelled, where a later request may do so.
+    /// Notes the call as one that can be cancelled, where a later request may do so: in its session. Without
+    /// one the clients of a user cannot be told apart, and each counts its requests from 1.
     fn note(&self, request: &impl ToString) -> Option<CallUnderWay> {
-        let OverHttp { under_way, session, .. } = self.over_http.as_ref()?;
+        let OverHttp { under_way, session, .. } =
+            self.over_http.as_ref().filter(|over_http| !over_http.session.is_empty())?;
         Some(under_way.begin(CallId {
             user_id: self.caller.user_id.clone().unwrap_or_default(),
             session: session.to_string(),
@@ -221,6 +237,19 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.waiting(&context).ok_or_else(no_tasks)?.cancel(&request.task_id).await
+    }
+
+    /// A request that the SDK could not read as one of a method that it knows: because it does not know the
+    /// method, or because `params` do not fit.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if METHODS.contains(&request.method.as_str()) {
+            return Err(ErrorData::invalid_params("`params` are not what this method takes", None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 
     fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

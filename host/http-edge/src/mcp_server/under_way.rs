@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CallId {
     pub(crate) user_id: String,
-    /// Request ids are unique within a session. Empty for clients that have none.
+    /// Request ids are unique within a session. A call without one is not noted.
     pub(crate) session: String,
     pub(crate) request: String,
 }

@@ -86,7 +86,7 @@ pub(super) async fn list_waits(
     };
     let WaitPage { waits, next_cursor } = page.map_err(NotDecided::from)?;
     let page = PageBody { data: waits.iter().map(WaitBody::from).collect(), next_cursor };
-    Ok(answer::json(StatusCode::OK, &page))
+    Ok(answer::visible_json(StatusCode::OK, &page))
 }
 
 /// `GET /api/agent/waits/{waitId}`: what would be done, with its digest as the tag.
@@ -98,7 +98,7 @@ pub(super) async fn read_wait(
     let id = check_id(id).ok_or(WaitRefusal::Unknown)?;
     let wait = edge.variant.waits.show(&caller.principal(), &id).await.map_err(NotDecided::from)?;
     let wait = wait.ok_or(WaitRefusal::Unknown)?;
-    let mut response = answer::json(StatusCode::OK, &WaitBody::from(&wait));
+    let mut response = answer::visible_json(StatusCode::OK, &WaitBody::from(&wait));
     if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", wait.open.wait.shown.digest())) {
         response.headers_mut().insert(ETAG, tag);
     }
@@ -126,7 +126,7 @@ pub(super) async fn decide_wait(
     let proposed = ProposedDecision { by: caller.principal(), shown, verdict };
     let decided = edge.variant.waits.decide(&id, &proposed).await?;
     let body = DecidedBody { wait: WaitBody::from(&decided.wait), goes_on: decided.goes_on };
-    Ok(answer::json(StatusCode::OK, &body))
+    Ok(answer::visible_json(StatusCode::OK, &body))
 }
 
 pub(super) fn describe_event() -> Operation {

@@ -6,12 +6,11 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderValue, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use json_schema::{MemoryBudget, ReadError};
+use http_body_util::BodyExt as _;
+use json_schema::MemoryBudget;
 use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
-use serde_json::error::Category;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType, Type};
 use uuid::Uuid;
@@ -21,7 +20,7 @@ use super::headers::{self, SESSION_ID};
 use super::state::Shared;
 use crate::answer;
 use crate::body::Payload;
-use crate::json::JsonError;
+use crate::json::{self, JsonError};
 use crate::mcp_server::CallId;
 use crate::middleware::idempotency::{NotKept, OnceId};
 use crate::middleware::request_id::RequestId;
@@ -80,12 +79,18 @@ pub(super) async fn send_message(
     let (mut parts, body) = request.into_parts();
     let session = headers::session(&parts.headers)?.to_owned();
     let body = Payload::new(&parts.headers, body).read(&mcp.edge.settings).await?;
-    // The SDK reads it again, without a budget: what passes here takes it no more than twice that.
-    let message = match MemoryBudget::default().read_as(&body) {
-        Ok(message) => message,
-        Err(ReadError::Json(error)) => return Ok(unreadable(&error)),
-        Err(too_large @ ReadError::TooLarge { .. }) => return Err(JsonError::from(too_large).into()),
+    let value = match json::parse(&body) {
+        Ok(value) => value,
+        Err(JsonError::Syntax { .. }) => return Ok(refuse(PARSE_ERROR, "Parse error")),
+        Err(too_large @ JsonError::TooLarge(_)) => return Err(too_large.into()),
     };
+    let Ok(message) = ClientJsonRpcMessage::deserialize(&value) else {
+        return Ok(refuse(INVALID_REQUEST, "Invalid request"));
+    };
+    // The SDK reads it again, without a budget: what passes here takes it no more than twice that. It gets
+    // what was read here, because it refuses half a surrogate pair and two members of one name.
+    let Ok(body) = serde_json::to_vec(&value) else { return Err(McpRefusal::Unanswered.into()) };
+    drop(value);
     if let Some(request) = cancelled_request(&message) {
         let user_id = caller.id().to_owned();
         mcp.under_way.cancel(&CallId { user_id, session: session.clone(), request });
@@ -102,7 +107,7 @@ pub(super) async fn send_message(
     // The SDK wants one. Whether the client's is ours has been checked, and clients of HTTP/1.0 need none.
     parts.headers.insert(HOST, HeaderValue::from_static("localhost"));
     let server = mcp.server(&caller, &request_id, &session);
-    let request = http::Request::from_parts(parts, Full::new(body));
+    let request = http::Request::from_parts(parts, Body::from(body));
     let mut answer = readable(mcp.service(server).handle(request).await.map(Body::new))?;
     if is_keyed {
         answer = without_keeping_errors(answer).await?;
@@ -145,11 +150,7 @@ fn is_initialize(message: &ClientJsonRpcMessage) -> bool {
 }
 
 /// The answer to a body that is no message. It is not quoted.
-fn unreadable(error: &serde_json::Error) -> Response {
-    let (code, message) = match error.classify() {
-        Category::Syntax | Category::Eof | Category::Io => (PARSE_ERROR, "Parse error"),
-        Category::Data => (INVALID_REQUEST, "Invalid request"),
-    };
+fn refuse(code: i32, message: &'static str) -> Response {
     let body = ErrorMessage { jsonrpc: "2.0", id: None, error: MessageError { code, message } };
     answer::json(StatusCode::BAD_REQUEST, &body)
 }

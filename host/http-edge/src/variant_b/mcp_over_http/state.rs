@@ -40,7 +40,8 @@ impl Mcp {
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_sse_keep_alive(Some(HEARTBEAT))
-            .with_max_request_body_bytes(self.edge.settings.max_body_bytes)
+            // The body was bounded as it came. Written anew it may be longer: `1e15` has more digits then.
+            .with_max_request_body_bytes(usize::MAX)
             // Both are checked for every route (`middleware/refusals.rs`).
             .disable_allowed_hosts()
             .disable_allowed_origins();

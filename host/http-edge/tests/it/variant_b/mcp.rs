@@ -189,6 +189,7 @@ async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
         ("the end of a session", request("DELETE", "/mcp", Body::empty())),
         ("a cursor", message(&asked(1, "tools/list", &json!({ "cursor": "2" })))),
         ("a method that is none", message(&asked(1, "tools/burn", &json!({})))),
+        ("parameters of another kind", message(&asked(1, "tools/call", &json!({ "name": ["add"] })))),
         ("a notification", message(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))),
     ] {
         let answer = send(&fakes, request).await;
@@ -209,8 +210,29 @@ async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
     the end of a session: 405 {"error":"Method not allowed"}
     a cursor: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"there is no page of that cursor"}}
     a method that is none: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"tools/burn"}}
+    parameters of another kind: 200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"`params` are not what this method takes"}}
     a notification: 202
     "#);
+}
+
+/// The SDK gets what was read here, and reads it the same.
+#[tokio::test]
+async fn messages_are_read_as_the_bodies_of_the_api_are() {
+    let (fakes, _) = serving(EchoTools::new(&["add"]));
+    for (arguments, read) in [
+        (r#"{"a":"\ud83d"}"#, json!({ "a": "\u{fffd}" })),
+        (r#"{"a":1,"a":2}"#, json!({ "a": 2 })),
+        (r#"{"a":9007199254740993}"#, json!({ "a": 9_007_199_254_740_993_u64 })),
+    ] {
+        let params = format!(r#"{{"name":"add","arguments":{arguments}}}"#);
+        let body = format!(
+            "\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"tools/call\",\"params\":{params}}}"
+        );
+        let request = with(request("POST", "/mcp", body), "accept", BOTH);
+        let answer = send(&fakes, with(request, "content-type", "application/json")).await;
+        assert_eq!((answer.status, &answer.json()["id"]), (StatusCode::OK, &json!(2)), "{answer}");
+        assert_eq!(answer.json()["result"]["content"][0]["text"], read.to_string(), "{answer}");
+    }
 }
 
 #[tokio::test]
@@ -225,6 +247,14 @@ async fn the_windows_and_the_bounds_of_bodies_are_those_of_the_api() {
     let large = "x".repeat(110_000);
     let large = message(&asked(1, "tools/call", &json!({ "name": "add", "arguments": { "a": large } })));
     assert_eq!(send(&fakes, large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    // Bounded is the body as it was sent.
+    let digits = format!("[{}0]", "1e15,".repeat(10_000));
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add","arguments":{{"a":{digits}}}}}}}"#
+    );
+    let digits =
+        with(with(request("POST", "/mcp", call), "accept", BOTH), "content-type", "application/json");
+    assert_eq!(send(&fakes, digits).await.status, StatusCode::OK);
     // Where larger bodies are let in, their values are bounded all the same.
     let fakes = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = 10 << 20);
     let dense = json!({ "name": "add", "arguments": { "a": vec![json!({ "": 0 }); 30_000] } });
@@ -251,10 +281,17 @@ async fn pages_of_others_neither_send_nor_read() {
     }
 }
 
-/// A call that never ends, as a task.
-fn hanging(fakes: &Fakes, user: &'static str, session: &str) -> tokio::task::JoinHandle<Answer> {
+fn in_session(request: Request<Body>, session: Option<&str>) -> Request<Body> {
+    match session {
+        Some(session) => with(request, "mcp-session-id", session),
+        None => request,
+    }
+}
+
+/// A call of `u1` that never ends, as a task.
+fn hanging(fakes: &Fakes, session: Option<&str>) -> tokio::task::JoinHandle<Answer> {
     let router = fakes.service.router();
-    let request = bearer(user, with(message(&call(5, "add")), "mcp-session-id", session));
+    let request = bearer("u1", in_session(message(&call(5, "add")), session));
     #[expect(clippy::disallowed_methods, reason = "a client beside the test")]
     tokio::spawn(async move {
         let response = router.oneshot(request).await.unwrap();
@@ -267,21 +304,26 @@ fn hanging(fakes: &Fakes, user: &'static str, session: &str) -> tokio::task::Joi
 #[tokio::test]
 async fn a_call_is_cancelled_by_its_own_client_only() {
     let (fakes, _) = serving(EchoTools::new(&["add"]).hanging());
-    let mut call = hanging(&fakes, "u1", "s1");
+    let mut call = hanging(&fakes, Some("s1"));
+    // Another client of the same user, which counts its requests as this one does.
+    let mut without_session = hanging(&fakes, None);
     // Until it is under way; whether it is cannot be seen from outside.
-    let cancel = |user: &str, session: &str, id: u64| {
+    let cancel = |user: &str, session: Option<&str>, id: u64| {
         let body =
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
-        bearer(user, with(message(&body), "mcp-session-id", session))
+        bearer(user, in_session(message(&body), session))
     };
-    for (user, session, id) in [("u2", "s1", 5), ("u1", "s2", 5), ("u1", "s1", 6)] {
+    let (s1, s2) = (Some("s1"), Some("s2"));
+    for (user, session, id) in [("u2", s1, 5), ("u1", s2, 5), ("u1", s1, 6), ("u1", None, 5)] {
         let answer = fakes.service.send(cancel(user, session, id)).await;
         assert_eq!((answer.status, answer.body.as_str()), (StatusCode::ACCEPTED, ""));
     }
     assert!(timeout(Duration::from_millis(200), &mut call).await.is_err(), "nobody else ends it");
-    fakes.service.send(cancel("u1", "s1", 5)).await;
+    fakes.service.send(cancel("u1", s1, 5)).await;
     let answer = timeout(Duration::from_secs(5), call).await.unwrap().unwrap();
     assert_eq!(answer.json()["error"]["code"], -32800, "{answer}");
+    assert!(timeout(Duration::from_millis(200), &mut without_session).await.is_err(), "nor that one");
+    without_session.abort();
 }
 
 #[tokio::test]

@@ -159,6 +159,16 @@ async fn a_call_that_waits_is_a_task_to_clients_that_have_them() {
 }
 
 #[tokio::test]
+async fn what_a_user_is_asked_hides_nothing_of_the_arguments() {
+    let bench = bench();
+    let call = json!({ "name": "pay", "arguments": { "to": "bob\u{202e}eve" } });
+    let first = bench.ask(asked(1, "tools/call", &call), &questions()).await;
+    let (_, asked) = question(&first);
+    let text = asked["params"]["message"].as_str().unwrap();
+    assert!(text.contains(r"bob\u202eeve"), "{text}");
+}
+
+#[tokio::test]
 async fn tasks_are_their_owners_and_of_clients_that_have_them() {
     let bench = bench();
     let task = bench.ask(pay(5), &tasks()).await;

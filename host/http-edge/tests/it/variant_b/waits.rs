@@ -7,7 +7,7 @@ use axum::body::Body;
 use http::header::IF_MATCH;
 use http::{HeaderValue, StatusCode};
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request};
 
@@ -15,10 +15,14 @@ const WAIT: &str = "/api/agent/waits/1:1.0";
 
 /// Has a job of `u1` whose run waits for the approval of a payment, and the digest of what is shown.
 async fn parked() -> (Fakes, String) {
+    parked_with(json!({ "euros": 60 })).await
+}
+
+/// Has such a job whose payment has these arguments.
+async fn parked_with(arguments: Value) -> (Fakes, String) {
     let fakes = Fakes::with_invoke(Answers);
     assert_eq!(fakes.post("/api/agent/async", r#"{"query":"hi"}"#).await.status, StatusCode::ACCEPTED);
     fakes.queue.change("1", |job| (job.status, job.run_id) = (JobStatus::Parked, "run_1".into()));
-    let arguments = json!({ "euros": 60 });
     let tools = EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy");
     let call = ToolCall { id: "c".into(), name: "pay".into(), arguments: arguments.clone() };
     let terms = tools.approval(&call, Principal::nobody()).unwrap();
@@ -61,6 +65,19 @@ async fn a_wait_is_shown_with_the_digest_that_a_decision_carries() {
     assert_eq!((&page["data"][0], &page["nextCursor"]), (&answer.json(), &json!(null)));
     let job = fakes.get("/api/agent/jobs/1").await.json();
     assert_eq!((&job["status"], &job["waits"][0]), (&json!("parked"), &answer.json()));
+}
+
+/// Whoever decides may read it in a terminal.
+#[tokio::test]
+async fn what_is_to_be_decided_hides_nothing_from_those_who_read_it() {
+    let (fakes, digest) = parked_with(json!({ "to": "bob\u{202e}\u{9b}2J\u{200b}" })).await;
+    let one = fakes.get(WAIT).await;
+    let all = fakes.get("/api/agent/waits").await;
+    let decided = decide(&fakes, Some(&digest), r#"{"decision":"approve"}"#).await;
+    for answer in [one, all, decided] {
+        assert_eq!(answer.status, StatusCode::OK, "{answer}");
+        assert!(answer.body.contains(r"bob\u202e\u009b2J\u200b"), "{answer}");
+    }
 }
 
 #[tokio::test]
