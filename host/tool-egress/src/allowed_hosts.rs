@@ -240,4 +240,15 @@ impl Times {
             ..self
         }
     }
+
+    /// The times, or where those are shorter the time of a call, which ends the request in any case.
+    #[must_use]
+    pub fn lengthened(self, call: Duration) -> Self {
+        Self {
+            first_byte: self.first_byte.max(call),
+            between_bytes: self.between_bytes.max(call),
+            total: self.total.max(call),
+            ..self
+        }
+    }
 }
