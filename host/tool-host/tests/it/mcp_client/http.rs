@@ -173,6 +173,18 @@ async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
 }
 
 #[tokio::test]
+async fn a_server_may_ask_many_times_whether_somebody_is_there() {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    fake.answers(|_, _| {
+        let pings = std::iter::repeat_n(request("ping"), 20);
+        Reply::Events(pings.chain([answer(&json!({ "content": [] }))]).collect())
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+}
+
+#[tokio::test]
 async fn a_session_that_the_server_has_ended_is_begun_anew() {
     let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
     let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
