@@ -110,7 +110,11 @@ impl Session {
         headers.extend(self.id.clone().map(|id| (SESSION, id)));
         headers.extend(self.version.clone().map(|version| (VERSION, version)));
         let times = requests.times();
-        Ok(requests.send(request, times).await?)
+        // What is told of a failure says nothing of the network behind the host, and so not what mends it.
+        let response = requests.send(request, times).await.inspect_err(|error| {
+            tracing::warn!(problem = error.log_text(), "a request to an MCP server failed");
+        });
+        Ok(response?)
     }
 
     fn check(&self, status: StatusCode) -> Result<(), McpError> {
