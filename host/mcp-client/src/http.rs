@@ -110,7 +110,8 @@ impl Session {
         headers.extend(self.id.clone().map(|id| (SESSION, id)));
         headers.extend(self.version.clone().map(|version| (VERSION, version)));
         let times = requests.times();
-        // What is told of a failure says nothing of the network behind the host, and so not what mends it.
+        // The error's own text is for the model. The log gets the addresses, and the line of the policy that
+        // would help.
         let response = requests.send(request, times).await.inspect_err(|error| {
             tracing::warn!(problem = error.log_text(), "a request to an MCP server failed");
         });

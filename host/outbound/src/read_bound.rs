@@ -1,7 +1,7 @@
-//! How much may still be read on a connection.
+//! How many bytes may still be read on a connection.
 //!
-//! Readers of bodies count what they are given. What frames it is in none of that: interim responses (1xx),
-//! the sizes of chunks and trailers, of which a server may send as many as it likes.
+//! Readers of bodies count the data that they get. They never see the framing: interim responses (1xx), chunk
+//! sizes and trailers, of which a server may send any number.
 
 use std::error::Error as _;
 use std::io;

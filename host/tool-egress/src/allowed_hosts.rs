@@ -109,8 +109,8 @@ pub struct RequestLimits {
     pub requests: u32,
     /// Requests under way at once. Others wait, within the call's deadline.
     pub concurrent_requests: u32,
-    /// Bytes sent and received together, heads and bodies, as they are before TLS. What frames them (interim
-    /// responses, sizes of chunks, trailers) is not counted, and has a bound of its own.
+    /// Bytes sent and received together, heads and bodies, as they are before TLS. Framing (interim
+    /// responses, chunk sizes, trailers) is not counted, and has a bound of its own.
     pub bytes: u64,
     pub times: Times,
 }

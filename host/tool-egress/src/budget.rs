@@ -17,8 +17,8 @@ use crate::error::EgressError;
 /// guesses to a server of its own sees which of them comes back replaced, or which request is refused.
 const SECRETS_MET: u32 = 16;
 
-/// What frames an answer (interim responses, sizes of chunks, trailers) may be as large as what the call may
-/// still use up, and this more.
+/// Bytes of framing (interim responses, chunk sizes, trailers) that the response to one request may have
+/// beside as many as the call has left.
 const FRAMING_BYTES: u64 = 64 * 1024;
 
 /// What one call may still use up.
@@ -85,7 +85,7 @@ impl CallBudget {
         if bytes > self.bytes_left.load(Ordering::Relaxed) { Err(self.bytes_spent()) } else { Ok(()) }
     }
 
-    /// How much may come on the connection of a request that begins now, with what is not counted of it.
+    /// Bytes that may be read on the connection of a request that begins now, framing included.
     pub(crate) fn most_on_connection(&self) -> u64 {
         self.bytes_left.load(Ordering::Relaxed).saturating_mul(2).saturating_add(FRAMING_BYTES)
     }
