@@ -164,20 +164,20 @@ impl Complaints {
 
     fn log(&mut self, server: &str, scanner: &Scanner) {
         let line = std::mem::take(&mut self.line);
-        self.logged = self.logged.saturating_add(1);
-        if self.logged > LOGGED_LINES || line.is_empty() {
+        if self.logged >= LOGGED_LINES || line.is_empty() {
             return;
         }
+        self.logged += 1;
         if line.len() > LINE_BYTES {
             tracing::info!(
                 server,
                 "an MCP server wrote a line to its standard error that is too long to be logged"
             );
-            return;
+        } else {
+            let text = String::from_utf8_lossy(&line);
+            let said = printable(&scanner.scan_text(text.trim_end()), LOGGED_BYTES);
+            tracing::info!(server, said, "an MCP server wrote to its standard error");
         }
-        let text = String::from_utf8_lossy(&line);
-        let said = printable(&scanner.scan_text(text.trim_end()), LOGGED_BYTES);
-        tracing::info!(server, said, "an MCP server wrote to its standard error");
         if self.logged == LOGGED_LINES {
             tracing::info!(server, "it may have written more, which is not logged");
         }

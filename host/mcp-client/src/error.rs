@@ -49,12 +49,12 @@ impl McpError {
     }
 
     /// With what the server wrote searched for secrets, and then cut and made printable: half a secret is not
-    /// found.
+    /// found. What is wrong with a message repeats the whole of it if it is a JSON string.
     pub(crate) fn cleaned(self, scanner: &Scanner) -> Self {
+        let cleaned = |text: &str| printable(&scanner.scan_text(text), TEXT_BYTES);
         match self {
-            Self::Refused { code, message } => {
-                Self::Refused { code, message: printable(&scanner.scan_text(&message), TEXT_BYTES) }
-            }
+            Self::Refused { code, message } => Self::Refused { code, message: cleaned(&message) },
+            Self::Protocol(problem) => Self::Protocol(cleaned(&problem)),
             error => error,
         }
     }

@@ -121,7 +121,13 @@ impl Session {
 
     async fn post(&self, requests: &Call, message: String) -> Result<Response<ResponseBody>, McpError> {
         let times = requests.times();
-        Ok(requests.send(self.with_headers(Method::POST, message), times).await?)
+        let sent = requests.send(self.with_headers(Method::POST, message), times).await;
+        // The error's own text is for the model. The log gets the addresses, and the line of the policy that
+        // would help.
+        let response = sent.inspect_err(|error| {
+            tracing::warn!(problem = error.log_text(), "a request to an MCP server failed");
+        });
+        Ok(response?)
     }
 
     fn with_headers(&self, method: Method, message: String) -> Request<Full<Bytes>> {

@@ -261,6 +261,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_with_a_message_repeats_little_of_it_and_no_secret() {
+        let scanner = Scanner::new([("key", "abc-12345678")]).unwrap();
+        for more in [0, MOST_BYTES / 2] {
+            let message = format!("\"abc\\u002d12345678{}\"", "x".repeat(more));
+            let error = Exchange::new(1, None).take_in(message.as_bytes()).unwrap_err();
+            let text = error.cleaned(&scanner).to_string();
+            assert!(text.contains("[secret key]") && !text.contains("abc-"), "{text}");
+            assert!(text.len() < 4 << 10, "{} bytes", text.len());
+        }
+    }
+
+    #[test]
     fn what_is_no_message_or_one_of_too_many_ends_the_wait() {
         for bad in ["", "no", "[]", "{}", "1", r#"{"id":1}"#, r#"{"id":1,"result":5}"#] {
             let ended = Exchange::new(1, None).take_in(bad.as_bytes());

@@ -25,6 +25,10 @@ use crate::tls::{Tls, TlsError};
 /// Lookups at once. A client has one owner.
 const LOOKUPS: LookupBounds = LookupBounds { in_all: 16, per_owner: 16 };
 
+/// Most bytes that are read until the head of a response is there: it, interim responses (1xx) before it, and
+/// what is read ahead of its body.
+const MOST_BEFORE_BODY: u64 = 256 * 1024;
+
 /// An HTTP client. Clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Shared>);
@@ -144,11 +148,14 @@ impl Client {
         to: &Destination,
         request: http::Request<Full<Bytes>>,
     ) -> Result<Response<Body>, Unanswered> {
+        connection.bound_reading(MOST_BEFORE_BODY);
         let response = connection.sender.try_send_request(request).await;
         let response = response.map_err(|mut unsent| Unanswered {
             error: Error::broken("client error (SendRequest): ", unsent.error()),
             unsent: unsent.take_message().map(Box::new),
         })?;
+        // Whoever reads the body has a limit of their own.
+        connection.bound_reading(u64::MAX);
         let (address, (head, incoming)) = (connection.address, response.into_parts());
         let connection = Some(ReusableConnection { client: self.clone(), to: to.clone(), connection });
         let mut body = Body { incoming, address, connection };

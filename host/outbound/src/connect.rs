@@ -23,6 +23,7 @@ use url::Url;
 
 use crate::error::ConnectError;
 use crate::origin::{Origin, Scheme};
+use crate::read_bound::{BoundedStream, ReadBound};
 use crate::ssrf_guard::AllowedAddr;
 use crate::task::OwnedTask;
 use crate::tls::Tls;
@@ -69,7 +70,16 @@ pub struct Connection<B> {
     pub address: SocketAddr,
     /// Whose thread does its I/O.
     pub(crate) runtime: runtime::Id,
+    bound: ReadBound,
     _driver: OwnedTask,
+}
+
+impl<B> Connection<B> {
+    /// From now on no more is read than so many bytes, those included that no reader of a body is given. More
+    /// of them end the connection, with an error that [`is_beyond_bound`](crate::is_beyond_bound) knows.
+    pub fn bound_reading(&self, bytes: u64) {
+        self.bound.set(bytes);
+    }
 }
 
 /// Connects to whichever of the addresses answers first. They are tried in turn, each when the one before it
@@ -136,6 +146,8 @@ async fn speak_http<B: RequestBody, T: AsyncRead + AsyncWrite + Send + Unpin + '
     stream: T,
     address: SocketAddr,
 ) -> Result<Connection<B>, ConnectError> {
+    let bound = ReadBound::none();
+    let stream = BoundedStream { inner: stream, bound: bound.clone() };
     let made = http1::Builder::new()
         .max_headers(MAX_RESPONSE_HEADERS)
         .max_header_size(MAX_RESPONSE_HEAD_BYTES)
@@ -148,7 +160,7 @@ async fn speak_http<B: RequestBody, T: AsyncRead + AsyncWrite + Send + Unpin + '
         // silent-ok: whoever waits for a response on this connection gets the error.
         let _ended = connection.await;
     });
-    Ok(Connection { sender, address, runtime: runtime.id(), _driver: driver })
+    Ok(Connection { sender, address, runtime: runtime.id(), bound, _driver: driver })
 }
 
 /// Whether a server takes connections: one is made, to any address, and closed.

@@ -10,7 +10,7 @@
 //!   ([`Reach`]).
 //! - No redirect is followed and no proxy asked. TLS is verified for the name in the URL.
 //! - It speaks HTTP/1.1, and reads no head that is larger than a limit. A body is read within the reader's
-//!   limit.
+//!   limit, and what frames it within one of the connection (`read_bound`).
 //! - One that may serve again waits in a pool that is bounded, for its owner, origin and reach only (`pool`).
 //! - Its I/O is done on the runtime of whoever connects, and ends with whoever waits for it (`task`).
 //!
@@ -23,6 +23,7 @@ mod dialer;
 mod error;
 mod origin;
 mod pool;
+mod read_bound;
 mod resolve;
 mod ssrf_guard;
 mod task;
@@ -34,6 +35,7 @@ pub use dialer::Dialer;
 pub use error::{ConnectError, Error};
 pub use origin::{Host, Origin, Scheme};
 pub use pool::{Destination, PoolBounds};
+pub use read_bound::is_beyond_bound;
 pub use resolve::{LookupBounds, LookupSlot, Resolve, SystemResolver};
 pub use ssrf_guard::{Class, ForbiddenAddr, Reach};
 pub use task::OwnedTask;

@@ -15,6 +15,10 @@ use tokio_rustls::client::TlsStream;
 use crate::error::ConnectError;
 use crate::origin::Host;
 
+/// What is kept of a problem. That of a wrong certificate lists all names that stand in it, which are the
+/// server's choice.
+const MOST_CHARS: usize = 400;
+
 /// How TLS is spoken, and which authorities are trusted.
 #[derive(Clone)]
 pub struct Tls(TlsConnector);
@@ -61,7 +65,7 @@ impl Tls {
 }
 
 fn failed(error: &io::Error) -> ConnectError {
-    let problem = error.to_string();
+    let problem: String = error.to_string().chars().take(MOST_CHARS).collect();
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(_)) => ConnectError::Certificate(problem),
         Some(_) => ConnectError::Tls(problem),
@@ -81,7 +85,22 @@ impl fmt::Debug for Tls {
 
 #[cfg(test)]
 mod tests {
+    use rustls::CertificateError;
+
     use super::*;
+
+    #[test]
+    fn little_is_said_of_a_certificate_with_many_names() {
+        let presented = vec!["DnsName(\"a.test\")".to_owned(); 1_000];
+        let expected = ServerName::try_from("b.test").unwrap();
+        let wrong = CertificateError::NotValidForNameContext { expected, presented };
+        let error = io::Error::other(rustls::Error::InvalidCertificate(wrong));
+        let ConnectError::Certificate(problem) = failed(&error) else { panic!("it is the certificate") };
+        assert!(
+            problem.contains("not valid for name \"b.test\"") && problem.len() <= MOST_CHARS,
+            "{problem}"
+        );
+    }
 
     /// What the service starts with.
     #[test]

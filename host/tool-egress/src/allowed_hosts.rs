@@ -109,7 +109,8 @@ pub struct RequestLimits {
     pub requests: u32,
     /// Requests under way at once. Others wait, within the call's deadline.
     pub concurrent_requests: u32,
-    /// Bytes sent and received together, heads and bodies, as they are before TLS.
+    /// Bytes sent and received together, heads and bodies, as they are before TLS. Framing (interim
+    /// responses, chunk sizes, trailers) is not counted, and has a bound of its own.
     pub bytes: u64,
     pub times: Times,
 }
@@ -237,6 +238,17 @@ impl Times {
             connect: shorter(self.connect, connect),
             first_byte: shorter(self.first_byte, first_byte),
             between_bytes: shorter(self.between_bytes, between_bytes),
+            ..self
+        }
+    }
+
+    /// The times, or where those are shorter the time of a call, which ends the request in any case.
+    #[must_use]
+    pub fn lengthened(self, call: Duration) -> Self {
+        Self {
+            first_byte: self.first_byte.max(call),
+            between_bytes: self.between_bytes.max(call),
+            total: self.total.max(call),
             ..self
         }
     }

@@ -17,6 +17,10 @@ use crate::error::EgressError;
 /// guesses to a server of its own sees which of them comes back replaced, or which request is refused.
 const SECRETS_MET: u32 = 16;
 
+/// Bytes of framing (interim responses, chunk sizes, trailers) that the response to one request may have
+/// beside as many as the call has left.
+const FRAMING_BYTES: u64 = 64 * 1024;
+
 /// What one call may still use up.
 #[derive(Debug)]
 pub(crate) struct CallBudget {
@@ -81,6 +85,11 @@ impl CallBudget {
         if bytes > self.bytes_left.load(Ordering::Relaxed) { Err(self.bytes_spent()) } else { Ok(()) }
     }
 
+    /// Bytes that may be read on the connection of a request that begins now, framing included.
+    pub(crate) fn most_on_connection(&self) -> u64 {
+        self.bytes_left.load(Ordering::Relaxed).saturating_mul(2).saturating_add(FRAMING_BYTES)
+    }
+
     /// Counts values of secrets in what the guest wrote, or in an answer to a request that did not have that
     /// secret. After too many of them the call makes no more requests.
     pub(crate) fn meet_secrets(&self, matches: u64) -> Result<(), EgressError> {
@@ -94,7 +103,7 @@ impl CallBudget {
         }
     }
 
-    fn bytes_spent(&self) -> EgressError {
+    pub(crate) fn bytes_spent(&self) -> EgressError {
         EgressError::BytesSpent(self.limits.bytes)
     }
 }

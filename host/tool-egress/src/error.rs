@@ -287,7 +287,7 @@ fn unreachable(why: &ConnectError) -> Cow<'static, str> {
 fn forbidden(host: &str, addresses: &[ForbiddenAddr]) -> String {
     let listed = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let advice = if addresses.iter().any(|one| one.class.is_within(Reach::Private)) {
-        "if the tool is meant to reach it, add `private = true` to the component's http line for this host"
+        "if it is meant to be reached, add `private = true` to the component's http line for this host, or to the [[mcp]]"
     } else {
         "no line of the policy allows such addresses"
     };

@@ -367,6 +367,9 @@ impl ComponentGrants {
             );
         }
         let secrets = credentials(policy.current(), &values)?;
+        let times = tool_egress::Times::default();
+        // An MCP server may be silent until it answers, for as long as the call may take.
+        let times = if policy.current().mcp.is_some() { times.lengthened(limits.timeout) } else { times };
         let http = tool_egress::Grant::new(
             digest.as_str().into(),
             Arc::new(Rules { policy: policy.clone(), learning: self.means.learning.clone() }),
@@ -375,7 +378,7 @@ impl ComponentGrants {
                 requests: limits.requests,
                 concurrent_requests: limits.concurrent_requests,
                 bytes: limits.http_bytes,
-                times: tool_egress::Times::default(),
+                times,
             },
         )
         .map_err(|error| error.to_string())?;
@@ -428,4 +431,39 @@ fn is_same(one: &BTreeMap<String, Secret>, other: &BTreeMap<String, Secret>) -> 
         secrets.iter().map(|(name, secret)| (name.clone(), secret.expose().to_owned())).collect()
     };
     pairs(one) == pairs(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use tool_policy::file;
+
+    use super::*;
+    use crate::testing::entry_with;
+
+    #[tokio::test]
+    async fn a_request_to_an_mcp_server_may_take_as_long_as_a_call_of_its_tools() {
+        let (timeout, memory_bytes, output_bytes) = (Duration::from_secs(10), 64 << 20, 1 << 20);
+        let means = HostMeans {
+            environment: Arc::new(|_: &str| None),
+            io: Handle::current(),
+            guests: Handle::current().id(),
+            http: HttpMode::default(),
+            limits: HostLimits { timeout, memory_bytes, output_bytes },
+            keeps_values: false,
+            counts_fuel: false,
+            learning: None,
+        };
+        let grants = ComponentGrants::open(&PolicyFile::None, means).unwrap();
+        let server = "[[mcp]]\nname = \"docs\"\nurl = \"https://docs.test/mcp\"\nallow = [\"a\"]\n";
+        let limits = "limits = { timeout-ms = 600000 }\n";
+        let server = file::parse(&format!("{server}{limits}")).unwrap().entries()[0].clone();
+        for (entry, total) in
+            [(server, Duration::from_secs(600)), (entry_with(limits), Duration::from_secs(60))]
+        {
+            let granted = grants.granted(&EffectivePolicy::new(entry)).unwrap();
+            let key = CallKey { run_id: "", call_id: "" };
+            let call = grants.begin(key, &granted, std::time::Instant::now()).unwrap();
+            assert_eq!(call.times().total, total);
+        }
+    }
 }

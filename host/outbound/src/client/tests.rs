@@ -74,3 +74,18 @@ async fn a_request_goes_no_further_than_it_may_reach() {
     }
     assert!(futures::poll!(Box::pin(listener.accept())).is_pending(), "nobody connected");
 }
+
+#[tokio::test]
+async fn a_server_that_sends_interim_responses_without_end_is_given_up() {
+    let ((listener, url), client) = (listen().await, client());
+    let hint = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(1024));
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        answer(&mut stream, &hint).await;
+        while stream.write_all(hint.as_bytes()).await.is_ok() {}
+    };
+    let asking = client.send(Request::post(url, HeaderMap::new(), "body"));
+    let (failed, ()) = join(asking, serving).await;
+    let problem = failed.unwrap_err().problem();
+    assert!(problem.contains("more came on the connection"), "{problem}");
+}

@@ -294,6 +294,7 @@ impl Exchange {
             + request.uri().path_and_query().map_or(0, |asked| asked.as_str().len())
             + headers::bytes_of(request.headers());
         self.accounts.spend_sent(head_bytes).map_err(Unanswered::Failed)?;
+        connection.bound_reading(self.accounts.budget.most_on_connection());
         let BodyWatch { sent, failure } = watch;
         let too_late = async {
             // The sender of `sent` is dropped with the body.
@@ -431,7 +432,9 @@ impl Exchange {
     /// `begun` says that the head of the response was there.
     fn http_error(&self, error: &hyper::Error, begun: bool) -> EgressError {
         let host = self.host();
-        if error.is_parse_too_large() {
+        if outbound::is_beyond_bound(error) {
+            self.accounts.budget.bytes_spent()
+        } else if error.is_parse_too_large() {
             EgressError::ResponseHeadTooLarge { host }
         } else if error.is_parse() {
             EgressError::Protocol { host, problem: error.to_string() }

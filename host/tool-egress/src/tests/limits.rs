@@ -110,6 +110,29 @@ async fn an_endless_response_ends_when_the_bytes_are_spent() {
     assert!(call.receipt().received_bytes < 100_000 + 128 * 1024, "{:?}", call.receipt());
 }
 
+/// What frames an answer is not counted, and has an end all the same.
+#[tokio::test]
+async fn interim_responses_and_chunk_sizes_without_end_are_given_up() {
+    let hint = format!("HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n", "x".repeat(1024));
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    for (begin, endless) in [("", hint), (chunked, "0".repeat(1024))] {
+        let server = Server::scripted(move |mut connection| {
+            let endless = endless.clone();
+            async move {
+                connection.read_request().await.unwrap();
+                connection.write(begin).await;
+                while !connection.is_closed() {
+                    connection.write(&endless).await;
+                }
+            }
+        })
+        .await;
+        let limits = RequestLimits { bytes: 100_000, ..RequestLimits::default() };
+        let refused = fetch(&World::new().call_with(vec![], limits), get(server.url("/"))).await.unwrap_err();
+        assert_eq!(refused, EgressError::BytesSpent(100_000));
+    }
+}
+
 #[tokio::test]
 async fn all_requests_of_a_call_share_its_bytes() {
     let server = Server::answering(|_| ok("x".repeat(1000))).await;

@@ -91,6 +91,14 @@ async fn a_guest_may_shorten_its_times() {
     assert_eq!(failed, EgressError::BetweenBytesTimeout { host: "example.test".into(), within });
 }
 
+#[test]
+fn the_time_of_a_call_lengthens_times_and_shortens_none() {
+    let (own, hour) = (Times::default(), Duration::from_secs(3600));
+    assert_eq!(own.lengthened(Duration::from_secs(1)), own);
+    let expected = Times { first_byte: hour, between_bytes: hour, total: hour, ..own };
+    assert_eq!(own.lengthened(hour), expected);
+}
+
 /// A guest that takes long to read what is there is not the server's fault.
 #[tokio::test]
 async fn time_that_nobody_reads_is_not_between_bytes() {

@@ -224,6 +224,8 @@ impl Call<'_> {
         let (component, deadline) = (&tool.component, *deadline);
         let OuterCall { outer, clock } = outer;
         let granted_way = |want: Want| outer.clone().filter(|_| component.wants.contains(&want));
+        // Nobody replays calls of MCP servers, so no run has recordings of what these are asked.
+        let run_id = if component.is_mcp() { "" } else { request.run_id };
         let user =
             component.tells_users_apart.then(|| runtime.users.name(request.principal, &component.name));
         Caller {
@@ -239,7 +241,7 @@ impl Call<'_> {
             requests: attempts.requests(
                 runtime,
                 &component.name,
-                CallKey { run_id: request.run_id, call_id: request.call_id },
+                CallKey { run_id, call_id: request.call_id },
             ),
             key_value: runtime.key_value_of(
                 &KeepingCall {

@@ -27,11 +27,14 @@ impl Overlay {
         check_key(key)?;
         check_value(value.as_deref().unwrap_or_default())?;
         let mut written = self.written.lock();
-        written.insert(key.to_owned(), value);
+        let before = written.insert(key.to_owned(), value);
         let bytes: usize =
             written.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum();
         if bytes as u64 > space.quota {
-            written.remove(key);
+            match before {
+                Some(before) => written.insert(key.to_owned(), before),
+                None => written.remove(key),
+            };
             return Err(KeyValueError::QuotaExceeded { quota: space.quota });
         }
         Ok(())
@@ -180,5 +183,8 @@ mod tests {
             overlay.set(SPACE, "b", b"", None).await,
             Err(KeyValueError::QuotaExceeded { quota: 100 })
         );
+        let refused = overlay.set(SPACE, "a", &[1; 100], None).await;
+        assert_eq!(refused, Err(KeyValueError::QuotaExceeded { quota: 100 }));
+        assert_eq!(overlay.get(SPACE, "a").await.unwrap(), Some(vec![0; 99]), "as it was");
     }
 }

@@ -51,6 +51,10 @@ const BOUNDS: [(&str, RangeInclusive<u64>); 4] = [
 /// meanwhile.
 const HTTP_BYTES: u64 = 8 << 20;
 
+/// Requests of one call: a handshake and the call in up to three attempts, and an answer to each ping, which
+/// some servers send every few seconds of a long call.
+const HTTP_REQUESTS: u32 = 256;
+
 /// The entry, unless something is missing without which there is none.
 pub(super) fn read(reader: &mut Reader<'_>, table: Table<'_, '_>) -> Option<ComponentPolicy> {
     let section = Section::open(reader, table, "in an mcp", &KEYS);
@@ -212,7 +216,7 @@ fn read_allow(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> BTreeSet<St
 }
 
 fn read_limits(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> (CallLimits, Option<u32>) {
-    let mut limits = CallLimits { http_bytes: HTTP_BYTES, ..CallLimits::default() };
+    let mut limits = CallLimits { http_bytes: HTTP_BYTES, requests: HTTP_REQUESTS, ..CallLimits::default() };
     let written = "a table, { timeout-ms = 5000 }";
     let Some(table) = section.table(reader, "limits", written) else { return (limits, None) };
     let table = Section::open(reader, table, "in limits", &BOUNDS.map(|(key, _)| key));

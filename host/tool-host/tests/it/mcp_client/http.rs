@@ -1,12 +1,14 @@
 //! Servers over HTTP.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::Toolbox;
 use agent_core::words::{Principal, ToolOutcome};
 use serde_json::{Value, json};
 use test_servers::eventually;
-use tool_host::ToolLimits;
+use tool_host::{CallKey, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, ToolLimits};
 
 use super::fake::{Fake, Reply, text, tool, tools};
 use super::{fault, host};
@@ -171,6 +173,52 @@ async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
             assert_eq!(replies[1]["result"], json!({}), "{replies:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_server_may_ask_many_times_whether_somebody_is_there() {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    fake.answers(|_, _| {
+        let pings = std::iter::repeat_n(request("ping"), 20);
+        Reply::Events(pings.chain([answer(&json!({ "content": [] }))]).collect())
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+}
+
+/// The runs of the exchanges that were recorded.
+#[derive(Default)]
+struct RecordedRuns(Mutex<Vec<String>>);
+
+impl HttpRecorder for RecordedRuns {
+    fn record(&self, call: CallKey<'_>, _request: HttpRequestRecord, _outcome: HttpOutcome) {
+        self.0.lock().push(call.run_id.to_owned());
+    }
+}
+
+/// Nobody replays them, and the id of the session stands in them.
+#[tokio::test]
+async fn exchanges_with_a_server_are_recorded_of_no_run() {
+    let fake = Fake::new(|method, _| match method {
+        "tools/list" => tools(&[tool("a", "Does it.")]),
+        _ => text("here"),
+    })
+    .await;
+    let recorded = Arc::new(RecordedRuns::default());
+    let recorder = recorded.clone();
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |config| {
+        config.http = HttpMode::Network { recorder: Some(recorder) };
+    })
+    .await;
+    let call = agent_core::words::ToolCall { id: "1".into(), name: "docs_a".into(), arguments: json!({}) };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let request = agent_core::ports::ToolRequest::outside_of_runs("r", &call, deadline);
+    let request = agent_core::ports::ToolRequest { run_id: "run_1", ..request };
+    let returned = host.host.current_for(Principal::nobody()).call(request).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+    let runs = recorded.0.lock();
+    assert!(!runs.is_empty() && runs.iter().all(String::is_empty), "{runs:?}");
 }
 
 #[tokio::test]

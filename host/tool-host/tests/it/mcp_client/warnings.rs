@@ -49,3 +49,16 @@ fn a_command_without_a_path_is_told_that_it_may_need_one() {
         assert_eq!(line.contains("env = { PATH = "), is_told, "{line}");
     }
 }
+
+#[test]
+fn a_server_on_a_private_address_is_told_of_with_the_line_that_allows_it() {
+    let log = logged(|_lines| async {
+        let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+        let policy = fake.policy("allow = [\"a\"]").replace("private = true\n", "");
+        let (host, _home) = host(&policy, limits(), |_| {}).await;
+        assert_eq!(host.faults().len(), 1);
+    });
+    let line = log.lines().find(|line| line.contains("a request to an MCP server failed"));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    assert!(line.contains("127.0.0.1 (loopback)") && line.contains("`private = true`"), "{line}");
+}
