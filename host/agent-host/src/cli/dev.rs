@@ -50,8 +50,8 @@ pub(crate) async fn run() -> anyhow::Result<Exit> {
 enum Place {
     /// In a checkout whose tools have been built.
     Checkout,
-    /// Anywhere, by a binary that was installed with its tools. `state` is the folder for what it keeps, where
-    /// there is a home.
+    /// Anywhere, by a binary that was installed with its tools. `state` is the folder for what it keeps, and
+    /// there is none without a home.
     Installed { tools: PathBuf, state: Option<PathBuf> },
     /// Anywhere, by a binary alone.
     Elsewhere,

@@ -21,8 +21,8 @@ pub enum Signal {
     HangUp,
 }
 
-/// All such signals from now on. Until it is called they end the process at once. `SIGHUP` stays ignored where
-/// the process was started so, as `nohup` does: the service outlives the terminal.
+/// All such signals from now on. Until it is called they end the process at once. `SIGHUP` stays ignored
+/// where the process was started so, as `nohup` does: the service outlives the terminal.
 pub fn signals() -> io::Result<impl Stream<Item = Signal> + Unpin> {
     listen(!is_hang_up_ignored())
 }
