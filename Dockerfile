@@ -23,7 +23,8 @@ FROM debian:bookworm-slim
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates curl \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --create-home --home-dir /var/lib/agent-host agent-host
+ && useradd --system --uid 10001 --create-home --home-dir /var/lib/agent-host agent-host \
+ && install --directory --owner=agent-host --mode=0700 /var/lib/agent-host/.cache
 # The author's program, `agent-tool`, stays behind: it runs compilers and package managers. Without symbols: who needs names and lines
 # in a backtrace puts /src/target/shipped/agent-host.debug of the first stage beside it.
 COPY --from=build /src/target/shipped/agent-host /usr/local/bin/agent-host
@@ -32,7 +33,8 @@ COPY --from=build /src/target/tools.policy.toml /usr/share/agent-host/tools.poli
 USER agent-host
 WORKDIR /var/lib/agent-host
 # The first start compiles the tools into ~/.cache; mount a volume there to keep them over restarts, and what the service remembers of
-# them. With a read-only root file system it does without (every start compiles), or set TOOLS_CACHE_DIR to a volume of this user's own.
+# them. A new volume takes its owner from that folder; one of the machine has to be given to user 10001. With a read-only root file
+# system it does without (every start compiles), or set TOOLS_CACHE_DIR to a volume of this user's own.
 ENV NODE_ENV=production \
     TOOLS_DIR=/usr/share/agent-host/tools
 EXPOSE 3000

@@ -81,6 +81,18 @@ fn every_alert_has_an_entry_in_the_runbook_and_every_entry_an_alert() {
     }
 }
 
+/// `*Memory*` is a panel by its title, or by how that begins.
+#[test]
+fn every_panel_that_the_runbook_names_is_on_the_dashboard() {
+    let (runbook, dashboard) = (text("runbook.md").replace("**", ""), text("grafana/agent-host.json"));
+    let panels: Vec<_> = runbook.split('*').skip(1).step_by(2).collect();
+    assert!(panels.len() > 20, "{panels:?}");
+    for panel in panels {
+        let title = panel.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(dashboard.contains(&format!("\"title\": \"{title}")), "there is no panel {title}");
+    }
+}
+
 #[test]
 fn every_alert_says_how_urgent_it_is_and_where_to_read_on() {
     for rule in alerts() {

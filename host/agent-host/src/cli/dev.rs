@@ -31,7 +31,7 @@ const TOKEN_LIFETIME: Duration = Duration::from_hours(24);
 
 pub(crate) async fn run() -> anyhow::Result<Exit> {
     let vars = DevVars::over(ProcessEnv, Place::of_this_process());
-    if let Place::Installed { state, .. } = &vars.place {
+    if let Place::Installed { state: Some(state), .. } = &vars.place {
         fs::create_dir_all(state).with_context(|| format!("making the folder {}", state.display()))?;
     }
     let demo = vars.defaults.contains_key("LLM_MODEL");
@@ -50,8 +50,9 @@ pub(crate) async fn run() -> anyhow::Result<Exit> {
 enum Place {
     /// In a checkout whose tools have been built.
     Checkout,
-    /// Anywhere, by a binary that was installed with its tools. `state` is the folder for what it keeps.
-    Installed { tools: PathBuf, state: PathBuf },
+    /// Anywhere, by a binary that was installed with its tools. `state` is the folder for what it keeps, and
+    /// there is none without a home.
+    Installed { tools: PathBuf, state: Option<PathBuf> },
     /// Anywhere, by a binary alone.
     Elsewhere,
 }
@@ -62,10 +63,9 @@ impl Place {
             return Self::Checkout;
         }
         let binary = std::env::current_exe().ok();
-        let tools = binary.as_deref().and_then(Path::parent).and_then(installed_tools);
-        match (tools, state_folder(&ProcessEnv)) {
-            (Some(tools), Some(state)) => Self::Installed { tools, state },
-            _ => Self::Elsewhere,
+        match binary.as_deref().and_then(Path::parent).and_then(installed_tools) {
+            Some(tools) => Self::Installed { tools, state: state_folder(&ProcessEnv) },
+            None => Self::Elsewhere,
         }
     }
 }
@@ -120,11 +120,12 @@ impl<V: EnvVars> DevVars<V> {
                 default("TOOLS_DIR", BUILT_TOOLS);
             }
             Place::Installed { tools, state } => {
-                default("DATABASE_URL", &installed_database(state));
+                let database = state.as_deref().map(installed_database);
+                default("DATABASE_URL", database.as_deref().unwrap_or(DATABASE_ELSEWHERE));
                 default("TOOLS_DIR", &tools.to_string_lossy());
                 // Beside what is kept: the folder of the tools may be another user's.
-                let policy = state.join("tools.policy.toml");
-                if policy.is_file() {
+                let policy = state.as_ref().map(|state| state.join("tools.policy.toml"));
+                if let Some(policy) = policy.filter(|policy| policy.is_file()) {
                     default("TOOLS_POLICY", &policy.to_string_lossy());
                 }
             }
@@ -279,10 +280,15 @@ mod tests {
              sqlite:///home/ada/.local/state/agent-host/dev.db where it is installed with its tools, and \
              sqlite://dev.db elsewhere"
         );
-        let vars = DevVars::over(home, Place::Installed { tools: tools.clone(), state });
-        assert_eq!(vars.get("TOOLS_DIR").map(PathBuf::from), Some(tools));
+        let vars = DevVars::over(home, Place::Installed { tools: tools.clone(), state: Some(state) });
+        assert_eq!(vars.get("TOOLS_DIR").map(PathBuf::from).as_ref(), Some(&tools));
         let database = "sqlite:///home/ada/.local/state/agent-host/dev.db";
         assert_eq!(vars.get("DATABASE_URL"), Some(database.into()));
+
+        let homeless = BTreeMap::<&'static str, String>::new();
+        let vars = DevVars::over(homeless, Place::Installed { tools: tools.clone(), state: None });
+        assert_eq!(vars.get("TOOLS_DIR").map(PathBuf::from), Some(tools));
+        assert_eq!(vars.get("DATABASE_URL"), Some(DATABASE_ELSEWHERE.into()));
     }
 
     #[test]

@@ -56,7 +56,8 @@ enum Command {
     /// Serve, as the environment says
     ///
     /// Needs LLM_API_KEY. Takes its tools from TOOLS_DIR (default `tools`), listens on HOST and PORT (default
-    /// 0.0.0.0:3000) and logs JSON lines when NODE_ENV=production. SIGTERM and SIGINT end it gracefully.
+    /// 0.0.0.0:3000) and logs JSON lines when NODE_ENV=production. SIGTERM, SIGINT and SIGHUP end it
+    /// gracefully.
     Serve,
     /// Serve with everything built in, to try things out
     ///

@@ -1,8 +1,7 @@
 //! `agent-host variables`: every setting, from the table that the parser is made from.
 
-use std::io::{self, Write as _};
-
 use clap::{Args, ValueEnum};
+use host_setup::output::print;
 
 use super::Exit;
 use crate::config::settings_reference;
@@ -29,6 +28,6 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
         Format::Env => settings_reference::env_file(),
         Format::Markdown => settings_reference::markdown(),
     };
-    io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     Ok(Exit::Success)
 }

@@ -15,11 +15,12 @@ const PLACE: &str = "target/dist";
 
 /// What is in every bundle beside the binaries and the tools: the folder or file in the repository, and its
 /// name in the bundle. Documents keep their places, so that their links hold.
-const BESIDE: [(&str, &str); 4] = [
+const BESIDE: [(&str, &str); 5] = [
     ("host/deploy", "host/deploy"),
     ("host/docs", "host/docs"),
     ("README.md", "README.md"),
     ("LICENSE", "LICENSE"),
+    (".env.example", ".env.example"),
 ];
 
 /// Writes the bundle for this version and target anew, and returns where it is.
@@ -148,6 +149,19 @@ mod tests {
         assert!(check());
         fs::write(path("tools/a.wasm"), "another tool").unwrap();
         assert!(!check());
+    }
+
+    /// The unit's own commands are typed in the folder that is released.
+    #[test]
+    fn what_the_unit_installs_is_in_the_bundle() {
+        let repository = crate::repository();
+        let unit = fs::read_to_string(repository.join("host/deploy/systemd/agent-host.service")).unwrap();
+        let words = unit.lines().filter(|line| line.contains(" install ")).flat_map(str::split_whitespace);
+        let files: Vec<_> = words.filter(|word| word.starts_with("host/deploy/")).collect();
+        assert_eq!(files.len(), 2, "{files:?}");
+        for file in files.into_iter().chain(BESIDE.map(|(from, _)| from)) {
+            assert!(repository.join(file).exists(), "{file}");
+        }
     }
 
     #[test]

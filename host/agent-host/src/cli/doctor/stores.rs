@@ -1,12 +1,13 @@
 //! The stores: whether they can be set up, answer, and have servers that keep what the service promises.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_core::ports::{StoreCheck, StoreCheckError};
 use backends::sql::SqlPool;
 use futures::future::join_all;
 use run_service::health::{Check, check_all};
+use rustix::fs::{Access, access};
 use tokio::time::timeout;
 
 use super::report::Finding;
@@ -30,9 +31,7 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
         // Asking would make it.
         probes.retain(|probe| probe.name() != "database");
         database = None;
-        // The folder was looked at when the address was read.
-        let text = format!("{} will be made at the first start", file.display());
-        findings.push(Finding::ok("database", text));
+        findings.push(to_be_made(&file));
     }
     let tables = async {
         let error = timeout(PROBE_LIMIT, database.as_ref()?.check_migrations()).await.ok()?.err()?;
@@ -48,6 +47,20 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     findings.extend(warnings.into_iter().flatten());
     findings.extend(tables.filter(|_| is_there));
     findings
+}
+
+/// Whether a first start can make the file. Its folder was looked at when the address was read, but a service
+/// waits for a disk that may only be read.
+fn to_be_made(file: &Path) -> Finding {
+    let shown = file.display();
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match access(folder, Access::WRITE_OK) {
+        Ok(()) => Finding::ok("database", format!("{shown} will be made at the first start")),
+        Err(error) => {
+            let todo = "have its disk mounted for writing, or name a file on another one in DATABASE_URL";
+            Finding::failed("database", format!("{shown} cannot be made: {error}"), todo)
+        }
+    }
 }
 
 /// What a store said.
@@ -95,4 +108,19 @@ pub(super) fn is_made(config: &Config) -> bool {
 fn sqlite_file(config: &Config) -> Option<PathBuf> {
     let Some(Database::Sqlite(url)) = &config.stores.database else { return None };
     SqlPool::sqlite_file(url.expose())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Report;
+    use super::*;
+
+    #[test]
+    fn a_database_that_no_start_can_make_has_failed() {
+        let home = tempfile::tempdir().unwrap();
+        let has_failed = |file: &Path| Report(vec![to_be_made(file)]).has_failed();
+        assert!(!has_failed(&home.path().join("x.db")));
+        assert!(has_failed(&home.path().join("no/such/x.db")));
+        assert!(!has_failed(Path::new("x.db")), "its folder is the one that the test runs in");
+    }
 }
