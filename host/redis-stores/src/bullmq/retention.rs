@@ -20,6 +20,7 @@ use redis::Script;
 
 use super::BullQueue;
 use super::job_hash::{read_user, text};
+use super::listing::READ_AT_ONCE;
 use super::options::Options;
 use super::shard::locate;
 use super::store::{Store, store_error};
@@ -328,7 +329,7 @@ impl Store {
         let asked = self.redis.query(|mut redis| async move { list.query_async(&mut redis).await });
         let ids: Vec<String> = asked.await.map_err(store_error)?;
         let mut items = Vec::new();
-        for some in ids.chunks(LOOKED_THROUGH) {
+        for some in ids.chunks(READ_AT_ONCE) {
             let some: Vec<&str> = some.iter().map(String::as_str).collect();
             let jobs = self.read_all(&some).await?.into_iter().flatten();
             let cancelled = jobs.filter(|job| job.status == JobStatus::Cancelled && job.user_id == user_id);
