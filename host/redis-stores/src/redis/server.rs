@@ -271,8 +271,8 @@ async fn connect(way: Way, name: Option<Arc<str>>) -> Result<MultiplexedConnecti
 /// a query: kept as one, it would be what every later query gets.
 fn not_made(error: QueryError) -> QueryError {
     match error {
-        QueryError::Refused { code, .. } => QueryError::Disconnected(format!(
-            "it refused what a connection begins with ({code}): the database that REDIS_URL names, or ROLE"
+        refused @ QueryError::Refused { .. } => QueryError::Disconnected(format!(
+            "{refused}, asked for the database that REDIS_URL names or for its role"
         )),
         error => error,
     }
