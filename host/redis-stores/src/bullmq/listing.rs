@@ -56,7 +56,7 @@ pub(super) async fn parked(
     let Some(store) = stores.get(from.shard) else { return Err(QueueError::BadCursor) };
     let delayed = store.delayed(&from, limit).await?;
     let ids: Vec<&str> = delayed.iter().map(|(id, _)| id.as_str()).collect();
-    let read = if ids.is_empty() { Vec::new() } else { store.read_all(&ids).await? };
+    let read = store.read_all(&ids).await?;
     let jobs = read.into_iter().flatten().filter(|job| job.status == JobStatus::Parked).collect();
     let next = match delayed.last().filter(|_| delayed.len() >= limit) {
         Some(_) => Some(from.behind(delayed.iter().map(|(_, score)| *score))),
@@ -119,9 +119,13 @@ impl Store {
 
     /// Reads jobs; there is one entry for each id.
     pub(super) async fn read_all(&self, job_ids: &[&str]) -> Result<Vec<Option<Job>>, QueueError> {
-        let records: Vec<Option<StoredJob>> = self.run(&self.own.read(job_ids, &FIELDS)).await?;
-        let jobs = job_ids.iter().zip(records);
-        Ok(jobs.map(|(id, record)| read_job(&self.shard.public_id(id), record?)).collect())
+        let mut jobs = Vec::with_capacity(job_ids.len());
+        for some in job_ids.chunks(READ_AT_ONCE) {
+            let records: Vec<Option<StoredJob>> = self.run(&self.own.read(some, &FIELDS)).await?;
+            let read = some.iter().zip(records);
+            jobs.extend(read.map(|(id, record)| read_job(&self.shard.public_id(id), record?)));
+        }
+        Ok(jobs)
     }
 
     /// Puts a job into its owner's list: one that another producer added. Adding a job of ours lists it in
@@ -150,7 +154,7 @@ impl Store {
         let (mut found, mut gone) = (Vec::new(), Vec::new());
         while found.len() <= wanted.limit {
             // Nothing is read of jobs that are not wanted.
-            let most = (wanted.limit + 1 - found.len()).min(READ_AT_ONCE);
+            let most = (wanted.limit + 1 - found.len()).min(LOOKED_AT);
             let looked_at = if wanted.status.is_some() { LOOKED_AT } else { most };
             let (mut positions, mut is_last) = self.positions(&key, after.as_ref(), looked_at).await?;
             after = positions.last().cloned();
@@ -162,7 +166,7 @@ impl Store {
                 }
             }
             let ids: Vec<&str> = positions.iter().map(|position| &*position.job_id).collect();
-            let jobs = if ids.is_empty() { vec![] } else { self.read_all(&ids).await? };
+            let jobs = self.read_all(&ids).await?;
             for (position, job) in positions.into_iter().zip(jobs) {
                 match job.filter(|job| job.user_id == wanted.user_id) {
                     Some(job) if wanted.status.is_none_or(|status| status == job.status) => {
