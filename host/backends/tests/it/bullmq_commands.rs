@@ -166,7 +166,7 @@ async fn a_page_of_jobs_reads_no_more_of_them_than_it_shows() {
     assert_eq!(queue.list(&wanted).await.unwrap().jobs.len(), 2);
     let commands = monitor.commands().await;
     let reads = commands.of_scripts.iter().filter(|name| *name == "HMGET").count();
-    // Whether it is a job, and what it is; of one more, which says that there is another page.
+    // A job is asked whether it is one, and then what it is. One more job says that there is another page.
     assert_eq!(reads, 2 * 3, "{commands:?}");
 }
 

@@ -184,7 +184,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Those of some jobs that stand there, and those that are gone.
+    /// The positions whose jobs stand there, or are gone.
     async fn standing(
         &self,
         positions: Vec<Position>,

@@ -56,7 +56,7 @@ pub(super) struct Store {
     /// On this connection the stream of events is read.
     pub(super) events: Redis,
     pub(super) renewals: Renewals,
-    /// The last poll failed, or the last wait for a job. Read by those who wait for somebody else's.
+    /// The last poll failed, or the last wait for a job. Who waits for somebody else's poll looks here.
     pub(super) is_failing: AtomicBool,
     /// When this process last stood for the election that `scripts/claim.lua` holds.
     looked_for_stalled: Mutex<Option<Instant>>,
