@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::queue::QUEUE;
 use agent_core::ports::{AttemptEnd, ChangedJobs, Claim, JobQueue as _, QueueError, Renewal};
-use agent_core::words::{CancelOutcome, JobData, JobStatus, ParkedRun, RetryOutcome};
+use agent_core::words::{CancelOutcome, JobData, JobQuery, JobStatus, ParkedRun, RetryOutcome};
 use futures::future::join_all;
 use redis_stores::bullmq::BullQueue;
 use serde_json::json;
@@ -152,6 +152,22 @@ async fn reading_and_waiting_for_a_job_searches_nothing() {
     }
     let commands = monitor.commands().await;
     assert!(!commands.of_scripts.iter().any(|name| SEARCHES.contains(&name.as_str())), "{commands:?}");
+}
+
+/// A job may have a large result: one that is not wanted is not read.
+#[tokio::test]
+async fn a_page_of_jobs_reads_no_more_of_them_than_it_shows() {
+    let (server, queue) = start().await;
+    for _ in 0..10 {
+        queue.add(&data("q")).await.unwrap();
+    }
+    let wanted = JobQuery { user_id: "u1", status: None, limit: 2, cursor: None };
+    let mut monitor = server.monitor().await;
+    assert_eq!(queue.list(&wanted).await.unwrap().jobs.len(), 2);
+    let commands = monitor.commands().await;
+    let reads = commands.of_scripts.iter().filter(|name| *name == "HMGET").count();
+    // A job is asked whether it is one, and then what it is. One more job says that there is another page.
+    assert_eq!(reads, 2 * 3, "{commands:?}");
 }
 
 #[tokio::test]

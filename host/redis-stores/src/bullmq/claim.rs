@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use super::own_scripts::new_token;
 use super::store::{ANSWER_TIMEOUT, STALLED_CHECK_INTERVAL, Store, broken, store_error};
 use super::submitter;
 use super::time::{now, to_millis};
+use crate::redis::QueryError;
 
 /// Redis blocks for no less; 0 would be for ever.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
@@ -91,7 +93,7 @@ pub(super) async fn claim(
     patience: Duration,
 ) -> Result<Option<Claim>, QueueError> {
     let deadline = Instant::now() + patience;
-    let Ok(mut pollers) = timeout_at(deadline, pollers.lock()).await else { return Ok(None) };
+    let Ok(mut pollers) = timeout_at(deadline, pollers.lock()).await else { return nothing(stores) };
     let mut is_first = true;
     loop {
         if let Some(claim) = pollers.poll_each(stores, worker, patience, is_first).await? {
@@ -101,9 +103,20 @@ pub(super) async fn claim(
         if Instant::now() >= deadline {
             return Ok(None);
         }
-        let Ok(waited) = timeout_at(deadline, pollers.wait(stores)).await else { return Ok(None) };
-        waited?;
+        let Ok(waited) = timeout_at(deadline, pollers.wait(stores)).await else { return nothing(stores) };
+        if let Err(error) = waited {
+            stores.iter().for_each(|store| store.is_failing.store(true, Ordering::Relaxed));
+            return Err(error);
+        }
     }
+}
+
+/// There is no job, as far as is known. Where no shard answers that is not known: to say so nevertheless would
+/// pass for the end of the outage.
+fn nothing(stores: &[Arc<Store>]) -> Result<Option<Claim>, QueueError> {
+    let answers =
+        |store: &Arc<Store>| store.redis.circuit_is_closed() && !store.is_failing.load(Ordering::Relaxed);
+    if stores.iter().any(answers) { Ok(None) } else { Err(store_error(QueryError::CircuitOpen)) }
 }
 
 /// Ends what is under way. A job that was claimed by it is released. One that is to be cancelled keeps its
@@ -227,6 +240,7 @@ impl Poller {
     /// says so.
     fn note(&mut self, store: &Store, error: Option<&QueueError>) {
         let (did_fail, shard) = (std::mem::replace(&mut self.is_failing, error.is_some()), store.shard.index);
+        store.is_failing.store(error.is_some(), Ordering::Relaxed);
         match error {
             Some(error) if !did_fail && store.shard.count > 1 => {
                 tracing::warn!(shard, %error, "a shard of the queue fails: jobs of the others are worked off");

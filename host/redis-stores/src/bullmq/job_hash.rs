@@ -69,10 +69,7 @@ pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
     let fields: Vec<_> = fields.into_iter().map(|field| field.map(|bytes| text(&bytes))).collect();
     let [data, created, started, finished, result, error, attempts, runs, parked, options] =
         <[Option<String>; FIELDS.len()]>::try_from(fields).ok()?;
-    let status = match JobStatus::parse(&state)? {
-        JobStatus::Delayed if parked.is_some_and(|mark| !mark.is_empty()) => JobStatus::Parked,
-        status => status,
-    };
+    let status = status_of(&state, parked.is_some_and(|mark| !mark.is_empty()))?;
     let time = |field: Option<String>| field.and_then(|text| text.parse().ok()).map(from_millis);
     let runs = number(runs.as_deref());
     // With its end the number went up: what it ended with is the run before the one that a retry would begin.
@@ -95,6 +92,18 @@ pub(super) fn read_job(id: &str, (state, fields): StoredJob) -> Option<Job> {
         created_at: time(created).unwrap_or(UNIX_EPOCH),
         started_at: time(started),
         finished_at: time(finished).filter(|_| status.has_ended()),
+    })
+}
+
+/// Where a job stands of which nothing but [`PARKED`] was read.
+pub(super) fn read_status((state, fields): &StoredJob) -> Option<JobStatus> {
+    status_of(state, fields.iter().flatten().any(|mark| !mark.is_empty()))
+}
+
+fn status_of(state: &str, is_parked: bool) -> Option<JobStatus> {
+    Some(match JobStatus::parse(state)? {
+        JobStatus::Delayed if is_parked => JobStatus::Parked,
+        status => status,
     })
 }
 

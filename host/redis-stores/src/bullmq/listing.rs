@@ -7,14 +7,18 @@ use agent_core::ports::QueueError;
 use agent_core::words::{Job, JobPage, JobQuery, JobStatus};
 use futures::future::try_join_all;
 
-use super::job_hash::{StoredJob, read_job};
+use super::job_hash::{FIELDS, PARKED, StoredJob, read_job, read_status};
 use super::options::MOST_LISTED;
 use super::own_keys;
 use super::shard::{Shard, locate};
 use super::store::{Store, store_error};
 
-/// How many jobs are read at once.
-const BATCH: usize = 100;
+/// How many jobs of a list are looked at at once, to see where they stand.
+const LOOKED_AT: usize = 100;
+
+/// How many jobs are read as a whole at once. Some have large results and options, and while a script reads
+/// them Redis answers nobody else.
+pub(super) const READ_AT_ONCE: usize = 25;
 
 /// A position in a user's list, and so a cursor of it: the newest job, which has the highest score, first.
 /// Lists of several shards are merged in this order.
@@ -52,7 +56,7 @@ pub(super) async fn parked(
     let Some(store) = stores.get(from.shard) else { return Err(QueueError::BadCursor) };
     let delayed = store.delayed(&from, limit).await?;
     let ids: Vec<&str> = delayed.iter().map(|(id, _)| id.as_str()).collect();
-    let read = if ids.is_empty() { Vec::new() } else { store.read_all(&ids).await? };
+    let read = store.read_all(&ids).await?;
     let jobs = read.into_iter().flatten().filter(|job| job.status == JobStatus::Parked).collect();
     let next = match delayed.last().filter(|_| delayed.len() >= limit) {
         Some(_) => Some(from.behind(delayed.iter().map(|(_, score)| *score))),
@@ -115,9 +119,13 @@ impl Store {
 
     /// Reads jobs; there is one entry for each id.
     pub(super) async fn read_all(&self, job_ids: &[&str]) -> Result<Vec<Option<Job>>, QueueError> {
-        let records: Vec<Option<StoredJob>> = self.run(&self.own.read(job_ids)).await?;
-        let jobs = job_ids.iter().zip(records);
-        Ok(jobs.map(|(id, record)| read_job(&self.shard.public_id(id), record?)).collect())
+        let mut jobs = Vec::with_capacity(job_ids.len());
+        for some in job_ids.chunks(READ_AT_ONCE) {
+            let records: Vec<Option<StoredJob>> = self.run(&self.own.read(some, &FIELDS)).await?;
+            let read = some.iter().zip(records);
+            jobs.extend(read.map(|(id, record)| read_job(&self.shard.public_id(id), record?)));
+        }
+        Ok(jobs)
     }
 
     /// Puts a job into its owner's list: one that another producer added. Adding a job of ours lists it in
@@ -145,10 +153,20 @@ impl Store {
         let key = self.own_keys.user(wanted.user_id);
         let (mut found, mut gone) = (Vec::new(), Vec::new());
         while found.len() <= wanted.limit {
-            let (positions, is_last) = self.positions(&key, after.as_ref()).await?;
-            let ids: Vec<&str> = positions.iter().map(|position| &*position.job_id).collect();
-            let jobs = if ids.is_empty() { vec![] } else { self.read_all(&ids).await? };
+            // Nothing is read of jobs that are not wanted.
+            let most = (wanted.limit + 1 - found.len()).min(LOOKED_AT);
+            let looked_at = if wanted.status.is_some() { LOOKED_AT } else { most };
+            let (mut positions, mut is_last) = self.positions(&key, after.as_ref(), looked_at).await?;
             after = positions.last().cloned();
+            if let Some(status) = wanted.status {
+                positions = self.standing(positions, status).await?;
+                if positions.len() > most {
+                    positions.truncate(most);
+                    (after, is_last) = (positions.last().cloned(), false);
+                }
+            }
+            let ids: Vec<&str> = positions.iter().map(|position| &*position.job_id).collect();
+            let jobs = self.read_all(&ids).await?;
             for (position, job) in positions.into_iter().zip(jobs) {
                 match job.filter(|job| job.user_id == wanted.user_id) {
                     Some(job) if wanted.status.is_none_or(|status| status == job.status) => {
@@ -166,29 +184,49 @@ impl Store {
         Ok(found)
     }
 
-    /// Some positions of a list, and whether there are no more behind them.
+    /// The positions whose jobs stand there, or are gone.
+    async fn standing(
+        &self,
+        positions: Vec<Position>,
+        status: JobStatus,
+    ) -> Result<Vec<Position>, QueueError> {
+        if positions.is_empty() {
+            return Ok(positions);
+        }
+        let ids: Vec<&str> = positions.iter().map(|position| &*position.job_id).collect();
+        let records: Vec<Option<StoredJob>> = self.run(&self.own.read(&ids, &[PARKED])).await?;
+        let looked_at = positions.into_iter().zip(records);
+        let stands = |record: &StoredJob| read_status(record) == Some(status);
+        let standing = looked_at.filter(|(_, record)| record.as_ref().is_none_or(stands));
+        Ok(standing.map(|(position, _)| position).collect())
+    }
+
+    /// So many positions of a list or some more, and whether there are no others behind them.
     async fn positions(
         &self,
         key: &str,
         after: Option<&Position>,
+        most: usize,
     ) -> Result<(Vec<Position>, bool), QueueError> {
+        // The one that the list goes on behind is found again.
+        let most = most + usize::from(after.is_some());
         let mut offset = 0;
         loop {
             let mut range = redis::cmd("ZREVRANGEBYSCORE");
             range.arg(key).arg(after.map_or("+inf".to_owned(), |after| after.score.to_string())).arg("-inf");
-            range.arg("WITHSCORES").arg("LIMIT").arg(offset).arg(BATCH);
+            range.arg("WITHSCORES").arg("LIMIT").arg(offset).arg(most);
             let range = &range;
             let asked =
                 self.redis.query(|mut redis| async move { range.query_async(&mut redis).await }).await;
             let positions: Vec<(String, f64)> = asked.map_err(store_error)?;
-            let is_last = positions.len() < BATCH;
+            let is_last = positions.len() < most;
             let positions = positions.into_iter().map(|member| Position::of(member, self.shard.index));
             let positions: Vec<_> =
                 positions.filter(|position| after.is_none_or(|after| position < after)).collect();
             if is_last || !positions.is_empty() {
                 return Ok((positions, is_last));
             }
-            offset += BATCH;
+            offset += most;
         }
     }
 

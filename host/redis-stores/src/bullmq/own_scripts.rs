@@ -54,15 +54,15 @@ impl OwnScripts {
         }
     }
 
-    /// Reads jobs. Answers a record or nothing for each.
-    pub(super) fn read(&self, job_ids: &[&str]) -> ScriptInvocation<'_> {
+    /// Reads these fields of jobs. Answers a record or nothing for each.
+    pub(super) fn read(&self, job_ids: &[&str], fields: &[&str]) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut read = self.read.prepare_invoke();
         for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
             read.key(key);
         }
         read.arg(keys.key_prefix()).arg(self.own.cancelled("")).arg(CANCELLED);
-        read.arg(job_ids.len()).arg(job_ids).arg(&FIELDS);
+        read.arg(job_ids.len()).arg(job_ids).arg(fields);
         read
     }
 

@@ -20,6 +20,7 @@ use redis::Script;
 
 use super::BullQueue;
 use super::job_hash::{read_user, text};
+use super::listing::READ_AT_ONCE;
 use super::options::Options;
 use super::shard::locate;
 use super::store::{Store, store_error};
@@ -279,21 +280,18 @@ impl Store {
             Some((id, score)) if !is_last => Some(Place { score: *score, id: id.clone(), ..place }),
             _ => Some(Place { set: place.set + 1, ..Place::default() }).filter(|next| next.set < SETS.len()),
         };
-        let mut hashes = redis::pipe();
-        for (id, _) in &members {
-            hashes.cmd("HMGET").arg(self.keys.job_key(id)).arg("data").arg("opts");
-        }
-        let hashes = &hashes;
-        let fields: Vec<Fields> = if members.is_empty() {
-            Vec::new()
-        } else {
+        let mut items = Vec::new();
+        for some in members.chunks(READ_AT_ONCE) {
+            let mut hashes = redis::pipe();
+            for (id, _) in some {
+                hashes.cmd("HMGET").arg(self.keys.job_key(id)).arg("data").arg("opts");
+            }
+            let hashes = &hashes;
             let asked = self.redis.query(|mut redis| async move { hashes.query_async(&mut redis).await });
-            asked.await.map_err(store_error)?
-        };
-        let members = members.into_iter().zip(fields);
-        let wanted = members.filter(|(_, fields)| is_wanted(option, fields));
-        let items =
-            wanted.map(|((id, _), _)| EndedItem { id: self.shard.public_id(&id), job_id: None }).collect();
+            let fields: Vec<Fields> = asked.await.map_err(store_error)?;
+            let wanted = some.iter().zip(fields).filter(|(_, fields)| is_wanted(option, fields));
+            items.extend(wanted.map(|((id, _), _)| EndedItem { id: self.shard.public_id(id), job_id: None }));
+        }
         Ok(EndedPage { items, next: next.map(|next| next.to_string()) })
     }
 
@@ -328,7 +326,7 @@ impl Store {
         let asked = self.redis.query(|mut redis| async move { list.query_async(&mut redis).await });
         let ids: Vec<String> = asked.await.map_err(store_error)?;
         let mut items = Vec::new();
-        for some in ids.chunks(LOOKED_THROUGH) {
+        for some in ids.chunks(READ_AT_ONCE) {
             let some: Vec<&str> = some.iter().map(String::as_str).collect();
             let jobs = self.read_all(&some).await?.into_iter().flatten();
             let cancelled = jobs.filter(|job| job.status == JobStatus::Cancelled && job.user_id == user_id);

@@ -5,6 +5,7 @@
 //! What is done with them stands in a file for each concern, as methods of [`Store`].
 
 use parking_lot::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::QueueError;
@@ -55,6 +56,8 @@ pub(super) struct Store {
     /// On this connection the stream of events is read.
     pub(super) events: Redis,
     pub(super) renewals: Renewals,
+    /// The last poll failed, or the last wait for a job. Who waits for somebody else's poll looks here.
+    pub(super) is_failing: AtomicBool,
     /// When this process last stood for the election that `scripts/claim.lua` holds.
     looked_for_stalled: Mutex<Option<Instant>>,
     /// Which connection was used last, and since when (ms).
@@ -76,6 +79,7 @@ impl Store {
             waiting: redis.another_named(ANSWER_TIMEOUT, &worker_name(prefix.as_deref())),
             events: redis.another(ANSWER_TIMEOUT),
             idle_check_interval: idle_check_interval(lease),
+            is_failing: AtomicBool::default(),
             looked_for_stalled: Mutex::default(),
             connected: Mutex::default(),
             renewals: Renewals::default(),

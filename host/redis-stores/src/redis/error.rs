@@ -23,7 +23,7 @@ pub(crate) enum QueryError {
         to: String,
     },
     /// Redis answered that it would not.
-    #[error("Redis refused ({code})")]
+    #[error("Redis refused ({code}{})", why(.code))]
     Refused {
         /// Redis' code of the error.
         code: String,
@@ -31,6 +31,19 @@ pub(crate) enum QueryError {
         /// may be a state of the server that passes, such as full memory.
         is_final: bool,
     },
+}
+
+/// What an operator is told beside a code that says little.
+fn why(code: &str) -> &'static str {
+    match code {
+        "BUSY" => ": it is busy with a script",
+        "LOADING" => ": it is reading its data",
+        "MISCONF" => ": it cannot write to its disk, and takes nothing until it can",
+        "NOAUTH" => ": it wants a password, and REDIS_URL has none",
+        "NOPERM" => ": the user of REDIS_URL may not use a command or a key",
+        "OOM" => ": its memory is full",
+        _ => "",
+    }
 }
 
 /// Codes that Redis before version 7 hides in the text of a script's error, and that are about the server.
@@ -116,6 +129,18 @@ mod tests {
         assert!(!error.means_down() && !error.to_string().contains("secret"), "{error}");
         let lost = RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         assert!(QueryError::from(lost).means_down());
+    }
+
+    #[test]
+    fn a_refusal_says_more_than_its_code() {
+        for (code, said) in [
+            ("NOAUTH", "Redis refused (NOAUTH: it wants a password, and REDIS_URL has none)"),
+            ("OOM", "Redis refused (OOM: its memory is full)"),
+            ("WRONGTYPE", "Redis refused (WRONGTYPE)"),
+        ] {
+            let refused = redis::make_extension_error(code.to_owned(), None);
+            assert_eq!(QueryError::from(refused).to_string(), said);
+        }
     }
 
     #[test]

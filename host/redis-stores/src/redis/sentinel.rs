@@ -115,6 +115,9 @@ fn why_there_is_no_master(votes: &[Vote], failure: Option<QueryError>) -> QueryE
     match failure {
         _ if !votes.is_empty() => gone("no sentinel knows a master of the name that REDIS_URL gives"),
         Some(QueryError::Disconnected(why)) => gone(&format!("none of the sentinels answers: {why}")),
+        Some(QueryError::Refused { code, .. }) if code == "ERR" => {
+            gone("what REDIS_URL names are no sentinels: redis:// names a server itself")
+        }
         Some(QueryError::Refused { code, .. }) => gone(&format!("the sentinels refuse to answer ({code})")),
         Some(_) | None => gone("none of the sentinels answers in time"),
     }
@@ -164,10 +167,12 @@ mod tests {
     #[test]
     fn it_is_said_once_why_there_is_no_master() {
         let refused = QueryError::Disconnected("connection refused".into());
+        let unknown = QueryError::Refused { code: "ERR".into(), is_final: false };
         for (votes, failure, expected) in [
             (&[][..], Some(refused.clone()), "none of the sentinels answers: connection refused"),
             (&[], Some(QueryError::Timeout(SENTINEL_TIMEOUT)), "none of the sentinels answers in time"),
             (&[None], Some(refused), "no sentinel knows a master of the name"),
+            (&[], Some(unknown), "no sentinels: redis:// names a server"),
         ] {
             let error = why_there_is_no_master(votes, failure);
             assert!(error.means_down() && error.to_string().contains(expected), "{error}");

@@ -251,7 +251,7 @@ async fn connect(way: Way, name: Option<Arc<str>>) -> Result<MultiplexedConnecti
             connected.unwrap_or(Err(QueryError::Timeout(CONNECT_TIMEOUT)))
         }
     };
-    let mut connection = connected?;
+    let mut connection = connected.map_err(not_made)?;
     if let Some(name) = name {
         let mut set_name = redis::cmd("CLIENT");
         set_name.arg("SETNAME").arg(&*name);
@@ -267,6 +267,17 @@ async fn connect(way: Way, name: Option<Arc<str>>) -> Result<MultiplexedConnecti
     Ok(connection)
 }
 
+/// What a server refuses while a connection is made, such as one that is busy with a script, is no answer to
+/// a query: kept as one, it would be what every later query gets.
+fn not_made(error: QueryError) -> QueryError {
+    match error {
+        refused @ QueryError::Refused { .. } => QueryError::Disconnected(format!(
+            "{refused}, asked for the database that REDIS_URL names or for its role"
+        )),
+        error => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures::future::join;
@@ -280,33 +291,43 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_millis(500);
 
-    /// Answers what a client says of itself, and a `PING` unless it `is_silent`.
-    async fn answer(mut client: TcpStream, is_silent: bool) {
+    const CHOSEN: &str = "+OK\r\n";
+
+    /// Answers the choice of a database with `chosen`, then what a client says of itself, and a `PING` unless
+    /// it `is_silent`.
+    async fn answer(mut client: TcpStream, chosen: &str, is_silent: bool) {
         let mut asked = vec![0; 1 << 12];
         while let Ok(length @ 1..) = client.read(&mut asked).await {
             let count =
                 |word: &[u8]| asked[..length].windows(word.len()).filter(|part| *part == word).count();
             let pings = if is_silent { 0 } else { count(b"PING\r\n") };
-            let answers = "+OK\r\n".repeat(count(b"CLIENT\r\n")) + &"+PONG\r\n".repeat(pings);
+            let answers = chosen.repeat(count(b"SELECT\r\n"))
+                + &"+OK\r\n".repeat(count(b"CLIENT\r\n"))
+                + &"+PONG\r\n".repeat(pings);
             if client.write_all(answers.as_bytes()).await.is_err() {
                 return;
             }
         }
     }
 
+    /// A server whose database 1 is chosen, and that answers on its first connection in a way of its own.
+    async fn serve(first: (&'static str, bool)) -> (Server, Task<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client::open(format!("redis://{}/1", listener.local_addr().unwrap())).unwrap();
+        let serving = Task::begin(async move {
+            let mut serving = Vec::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let (chosen, is_silent) = if serving.is_empty() { first } else { (CHOSEN, false) };
+                serving.push(Task::begin(answer(client, chosen, is_silent)));
+            }
+        });
+        (Server::new(Way::To(Box::new(client)), LIMIT, CircuitBreaker::default()), serving)
+    }
+
     /// A network that has forgotten a connection, and lets others through.
     #[tokio::test]
     async fn those_who_waited_on_a_silent_connection_keep_nobody_from_the_next_one() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = Client::open(format!("redis://{}", listener.local_addr().unwrap())).unwrap();
-        let _serving = Task::begin(async move {
-            let mut serving = Vec::new();
-            while let Ok((client, _)) = listener.accept().await {
-                let is_first = serving.is_empty();
-                serving.push(Task::begin(answer(client, is_first)));
-            }
-        });
-        let server = Server::new(Way::To(Box::new(client)), LIMIT, CircuitBreaker::default());
+        let (server, _serving) = serve((CHOSEN, true)).await;
         let ask = || server.query(Manner::Repeatable(Duration::ZERO), ping);
         let later = async {
             sleep(LIMIT / 2).await;
@@ -317,5 +338,13 @@ mod tests {
         // By now the first failure is that long ago, and the later one is not.
         sleep(RESET_TIMEOUT - LIMIT / 4).await;
         assert_eq!(ask().await, Ok(()));
+    }
+    /// Whoever is busy with a script of somebody's refuses even the choice of a database, and is back soon.
+    #[tokio::test]
+    async fn what_was_refused_while_a_connection_was_made_is_not_what_later_queries_get() {
+        let (server, _serving) = serve(("-BUSY a script runs\r\n", false)).await;
+        let refused = server.ping().await.unwrap_err();
+        assert!(refused.means_down() && refused.to_string().contains("database"), "{refused}");
+        assert_eq!(server.ping().await, Ok(()));
     }
 }

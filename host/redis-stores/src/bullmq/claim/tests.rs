@@ -106,3 +106,16 @@ async fn a_wait_that_fails_at_once_is_not_followed_by_a_poll_at_once() {
     pollers.wait(&stores).await.unwrap();
     assert!(begun.elapsed() >= STALLED_CHECK_INTERVAL);
 }
+
+#[tokio::test]
+async fn who_waits_for_others_that_get_no_answer_does_not_say_that_there_is_no_job() {
+    let (stores, pollers) = (stores(), Mutex::new(Pollers::new(3)));
+    let _asking = pollers.lock().await;
+    let moment = Duration::from_millis(1);
+    assert_eq!(claim(&stores, &pollers, "worker", moment).await, Ok(None));
+    for store in &stores {
+        store.now().await.unwrap_err();
+    }
+    let claimed = claim(&stores, &pollers, "worker", moment).await;
+    assert!(matches!(claimed, Err(QueueError::Store { .. })), "{claimed:?}");
+}

@@ -269,7 +269,13 @@ async fn ask(node: ConnectionInfo) -> Result<Topology, QueryError> {
     let mut connection = open(&client, TOPOLOGY_TIMEOUT).await?;
     let mut both = redis::pipe();
     both.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
-    let (info, slots): (String, Value) = both.query_async(&mut connection).await.map_err(QueryError::from)?;
+    let asked: RedisResult<(String, Value)> = both.query_async(&mut connection).await;
+    let (info, slots) = asked.map_err(|error| match QueryError::from(error) {
+        QueryError::Refused { code, .. } if code == "ERR" => {
+            QueryError::Disconnected("it is no node of a cluster: redis:// names one server".into())
+        }
+        error => error,
+    })?;
     let topology = Topology::read(&slots, read_epoch(&info), &host);
     let is_known = !topology.is_empty();
     is_known
