@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use run_service::shutdown::Shutdown;
 use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
 use serde_json::{Value, json};
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::time::{Instant, sleep};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -29,6 +29,18 @@ use super::open_responses::faults;
 use super::openai::{RESPONSES, events, saying};
 use crate::harness::{Fakes, SECRET, b, token};
 
+/// The client's side of a connection that is served.
+fn connection(fakes: &Fakes) -> DuplexStream {
+    let (client, server) = tokio::io::duplex(1 << 16);
+    let router = fakes.service.router();
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let serving = http1::Builder::new().serve_connection(TokioIo::new(server), service).with_upgrades();
+    TokioSpawn.spawn("connection", Box::pin(async move { drop(serving.await) }));
+    client
+}
+
 /// A client of the WebSocket.
 struct Client(WebSocketStream<DuplexStream>);
 
@@ -39,13 +51,7 @@ impl Client {
     }
 
     async fn connect_with(fakes: &Fakes, token: &str) -> Result<Self, Error> {
-        let (client, server) = tokio::io::duplex(1 << 16);
-        let router = fakes.service.router();
-        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-            router.clone().oneshot(request.map(Body::new))
-        });
-        let serving = http1::Builder::new().serve_connection(TokioIo::new(server), service).with_upgrades();
-        TokioSpawn.spawn("connection", Box::pin(async move { drop(serving.await) }));
+        let client = connection(fakes);
         let mut request = "ws://localhost/v1/responses".into_client_request().unwrap();
         let token = format!("Bearer {token}");
         request.headers_mut().insert("authorization", HeaderValue::try_from(token).unwrap());
@@ -326,6 +332,29 @@ async fn what_is_no_handshake_is_refused_and_connections_are_few() {
         panic!("where nothing can be streamed")
     };
     assert_eq!(answer.status(), StatusCode::NOT_IMPLEMENTED);
+}
+
+#[tokio::test]
+async fn a_handshake_is_a_get_without_a_body() {
+    let (fakes, _agent) = answering();
+    for (method, header, status) in [
+        ("GET", "Content-Length: 0", "101"),
+        ("HEAD", "Content-Length: 0", "426"),
+        ("GET", "Content-Length: 5", "426"),
+        ("GET", "Transfer-Encoding: chunked", "426"),
+    ] {
+        let head = format!(
+            "{method} {RESPONSES} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Upgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{header}\r\n\r\n",
+            token("u1", None, None),
+        );
+        let mut client = connection(&fakes);
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = [0; "HTTP/1.1 101".len()];
+        client.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer.escape_ascii().to_string(), format!("HTTP/1.1 {status}"), "{method} {header}");
+    }
 }
 
 #[tokio::test]

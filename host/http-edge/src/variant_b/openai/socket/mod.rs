@@ -10,9 +10,10 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::header::{
-    AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -53,7 +54,9 @@ pub(super) async fn open(
     let Some(streams) = edge.variant.streams.as_ref().filter(|_| !edge.settings.whole_answers) else {
         return Err(not_here().into());
     };
-    let accept = accept(request.headers()).ok_or_else(no_handshake)?;
+    // The route takes HEAD as well, as every GET does.
+    let is_get = request.method() == Method::GET;
+    let accept = accept(request.headers()).filter(|_| is_get).ok_or_else(no_handshake)?;
     let upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or_else(no_handshake)?;
     let permit = edge.sockets.acquire(caller.id()).ok_or_else(too_many)?;
     let session = Session {
@@ -99,7 +102,10 @@ fn accept(headers: &HeaderMap) -> Option<HeaderValue> {
         values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
     };
     let begins = has(UPGRADE, "websocket") && has(CONNECTION, "upgrade") && has(SEC_WEBSOCKET_VERSION, "13");
-    let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| begins && key.len() == KEY_BYTES)?;
+    // Frames that follow the head would be taken for the body that it announces.
+    let has_body = headers.contains_key(TRANSFER_ENCODING)
+        || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
+    let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| begins && !has_body && key.len() == KEY_BYTES)?;
     HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok()
 }
 
