@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use agent_core::trace::{self, InTrace as _, Within};
 use axum::extract::MatchedPath;
-use http::{Method, Request, Response, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::instrument::{Instrument, Instrumented};
@@ -150,7 +150,10 @@ impl Line {
         self.written = true;
         let failure = response.extensions().get::<Failure>();
         let routine = response.extensions().get::<RoutineAnswer>().is_some();
-        let level = match (response.status().is_server_error(), routine) {
+        let status = response.status();
+        // A 501 is about what the client wants, and anybody can ask for that.
+        let is_ours = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+        let level = match (is_ours, routine) {
             (true, false) => Level::ERROR,
             // The service works and says truthfully that something it depends on does not.
             (true, true) => Level::WARN,
@@ -158,8 +161,8 @@ impl Line {
             (false, false) => Level::INFO,
             (false, true) => Level::DEBUG,
         };
-        server_span::end(&self.traced, response.status().as_u16());
-        self.write(level, response.status().as_u16(), failure);
+        server_span::end(&self.traced, status.as_u16());
+        self.write(level, status.as_u16(), failure);
     }
 
     fn write(&self, level: Level, status: u16, error: Option<impl Display>) {

@@ -64,6 +64,16 @@ async fn a_mistake_of_the_client_is_logged_without_quoting_its_body() {
 }
 
 #[tokio::test]
+async fn a_coding_that_only_a_client_knows_is_no_trouble_of_ours() {
+    let mut request = request("POST", "/agent/invoke", r#"{"input":"hi"}"#);
+    request.headers_mut().insert("transfer-encoding", "gzip, chunked".parse().unwrap());
+    let log = Log::collect();
+    Service::with_invoke(Answers).send(request).await;
+    let line = log.request();
+    assert_eq!((&line["level"], &line["status"]), (&json!("INFO"), &json!(501)));
+}
+
+#[tokio::test]
 async fn probes_and_scrapes_are_not_worth_a_line_until_they_fail() {
     let service = Service::configured(Answers, |edge| {
         a(edge).probes = vec![FixedProbe::fails("llm", "down"), FixedProbe::passes("database")];
