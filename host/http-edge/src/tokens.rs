@@ -17,6 +17,10 @@ use jsonwebtoken::errors::{Error as JwtError, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation};
 use serde::Serialize;
 
+/// Longest id of a user. PostgreSQL keeps no row under a key of more than some 2,700 bytes: with a longer id
+/// runs would be lost, and jobs refused as in an outage.
+const ID_BYTES: usize = 2_048;
+
 /// What a string secret can have signed (host/docs/interface/node-clients.md#tokens).
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512];
 
@@ -79,7 +83,7 @@ impl TokenError {
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
     /// A token for nobody would be refused.
-    #[error("the id is empty or holds control characters")]
+    #[error("the id is empty, holds control characters, or has more than {} bytes", ID_BYTES)]
     Id,
     /// The claims cannot be signed.
     #[error("the token cannot be signed")]
@@ -110,7 +114,7 @@ impl Tokens {
 
 /// An id becomes part of keys, of rows and of log lines.
 fn is_usable(id: &str) -> bool {
-    !id.is_empty() && !id.contains(char::is_control)
+    (1..=ID_BYTES).contains(&id.len()) && !id.contains(char::is_control)
 }
 
 /// Whole seconds since the epoch; a clock before it is at it.

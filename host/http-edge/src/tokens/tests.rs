@@ -183,6 +183,11 @@ fn a_user_is_a_text_or_a_number() {
     ] {
         assert_eq!(outcome(&token(&format!(r#"{{"id":{id}}}"#))), expected, "{id}");
     }
+    for (bytes, fits) in [(ID_BYTES, true), (ID_BYTES + 1, false)] {
+        let id = "x".repeat(bytes);
+        let expected = if fits { id.as_str() } else { nobody };
+        assert_eq!(outcome(&token(&json!({ "id": id }).to_string())), expected, "{bytes}");
+    }
     assert_eq!(outcome(&token("{}")), nobody);
     for payload in [r#""u1""#, "[]", "5", "null", "not JSON"] {
         assert_eq!(outcome(&token(payload)), "the token cannot be read", "{payload}");
