@@ -3,7 +3,9 @@
 //!
 //! Every request is one of the call's requests (`egress`): checked address, no redirect, budget, deadline,
 //! credentials of the entry. No stream is kept open between requests. A session that is dropped is ended at
-//! the server, and a request that it still waited for is cancelled there (`farewell`).
+//! the server, and a request that it still waited for is cancelled there (`farewell`). Of a server that gave
+//! no id of a session nothing is cancelled: it could take the request for that of another connection, which
+//! counts its own alike.
 
 use agent_core::event_stream::{EventStreamParser, TooMuch};
 use bytes::Bytes;
@@ -125,7 +127,8 @@ impl Session {
         // The error's own text is for the model. The log gets the addresses, and the line of the policy that
         // would help.
         let response = sent.inspect_err(|error| {
-            tracing::warn!(problem = error.log_text(), "a request to an MCP server failed");
+            let server = self.farewell.server.as_str();
+            tracing::warn!(server, problem = error.log_text(), "a request to an MCP server failed");
         });
         Ok(response?)
     }
@@ -147,14 +150,14 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.id.is_none() {
+            return;
+        }
         // The request that begins a session is none that may be cancelled.
         let given_up = self.under_way.take().filter(|_| self.version.is_some());
         let cancelled = given_up.map(|id| self.with_headers(Method::POST, message::cancelled(id)));
-        let over = self.id.is_some().then(|| self.with_headers(Method::DELETE, String::new()));
-        let requests: Vec<_> = cancelled.into_iter().chain(over).collect();
-        if !requests.is_empty() {
-            self.farewell.say(requests);
-        }
+        let over = self.with_headers(Method::DELETE, String::new());
+        self.farewell.say(cancelled.into_iter().chain([over]).collect());
     }
 }
 

@@ -170,6 +170,26 @@ async fn a_page_of_jobs_reads_no_more_of_them_than_it_shows() {
     assert_eq!(reads, 2 * 3, "{commands:?}");
 }
 
+/// A Node worker may remove hundreds of jobs, which stay in the list of their user until it is read.
+#[tokio::test]
+async fn a_list_of_many_jobs_that_are_gone_takes_few_commands() {
+    let (server, queue) = start().await;
+    let mut ids = Vec::new();
+    for _ in 0..60 {
+        ids.push(queue.add(&data("q")).await.unwrap());
+    }
+    for id in &ids[1..59] {
+        assert_eq!(server.ask(&["DEL", &format!("bull:{QUEUE}:{id}")]).await, "1");
+    }
+    let wanted = JobQuery { user_id: "u1", status: None, limit: 2, cursor: None };
+    let mut monitor = server.monitor().await;
+    let page = queue.list(&wanted).await.unwrap();
+    assert_eq!(page.jobs.iter().map(|job| &job.id).collect::<Vec<_>>(), [&ids[59], &ids[0]]);
+    let commands = monitor.commands().await.of_clients;
+    let ranges = commands.iter().filter(|command| *command == "ZREVRANGEBYSCORE").count();
+    assert_eq!((ranges, commands.last().map(String::as_str)), (2, Some("ZREM")), "{commands:?}");
+}
+
 #[tokio::test]
 async fn one_process_at_a_time_looks_for_stalled_jobs() {
     let (server, queue) = start().await;

@@ -153,13 +153,14 @@ impl Store {
         let key = self.own_keys.user(wanted.user_id);
         let (mut found, mut gone) = (Vec::new(), Vec::new());
         while found.len() <= wanted.limit {
-            // Nothing is read of jobs that are not wanted.
+            // Nothing is read of jobs that are not wanted. Behind one that is gone there may be hundreds.
             let most = (wanted.limit + 1 - found.len()).min(LOOKED_AT);
-            let looked_at = if wanted.status.is_some() { LOOKED_AT } else { most };
+            let looks_first = wanted.status.is_some() || !gone.is_empty();
+            let looked_at = if looks_first { LOOKED_AT } else { most };
             let (mut positions, mut is_last) = self.positions(&key, after.as_ref(), looked_at).await?;
             after = positions.last().cloned();
-            if let Some(status) = wanted.status {
-                positions = self.standing(positions, status).await?;
+            if looks_first {
+                positions = self.standing(positions, wanted.status, &mut gone).await?;
                 if positions.len() > most {
                     positions.truncate(most);
                     (after, is_last) = (positions.last().cloned(), false);
@@ -184,21 +185,28 @@ impl Store {
         Ok(found)
     }
 
-    /// The positions whose jobs stand there, or are gone.
+    /// The positions whose jobs stand there. Those that are gone are told.
     async fn standing(
         &self,
         positions: Vec<Position>,
-        status: JobStatus,
+        status: Option<JobStatus>,
+        gone: &mut Vec<String>,
     ) -> Result<Vec<Position>, QueueError> {
         if positions.is_empty() {
             return Ok(positions);
         }
         let ids: Vec<&str> = positions.iter().map(|position| &*position.job_id).collect();
         let records: Vec<Option<StoredJob>> = self.run(&self.own.read(&ids, &[PARKED])).await?;
-        let looked_at = positions.into_iter().zip(records);
-        let stands = |record: &StoredJob| read_status(record) == Some(status);
-        let standing = looked_at.filter(|(_, record)| record.as_ref().is_none_or(stands));
-        Ok(standing.map(|(position, _)| position).collect())
+        let stands = |record: &StoredJob| status.is_none_or(|status| read_status(record) == Some(status));
+        let mut standing = Vec::new();
+        for (position, record) in positions.into_iter().zip(records) {
+            match record {
+                Some(record) if stands(&record) => standing.push(position),
+                Some(_) => {}
+                None => gone.push(position.job_id),
+            }
+        }
+        Ok(standing)
     }
 
     /// So many positions of a list or some more, and whether there are no others behind them.

@@ -339,6 +339,7 @@ mod tests {
         sleep(RESET_TIMEOUT - LIMIT / 4).await;
         assert_eq!(ask().await, Ok(()));
     }
+
     /// Whoever is busy with a script of somebody's refuses even the choice of a database, and is back soon.
     #[tokio::test]
     async fn what_was_refused_while_a_connection_was_made_is_not_what_later_queries_get() {

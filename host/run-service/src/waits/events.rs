@@ -83,7 +83,9 @@ impl Waits {
                 Ok(_) => return Ok(true),
                 // One of them was decided meanwhile, and is not among them when they are read again.
                 Err(NotDecided::Already(_)) => {}
-                // Expired or cancelled meanwhile.
+                // Nor is one that expired. The others wait on.
+                Err(NotDecided::NotWaiting) if !waits.iter().all(|wait| event.is_for(wait)) => {}
+                // The run was cancelled meanwhile, or has ended.
                 Err(NotDecided::NotWaiting | NotDecided::Unknown) => return Ok(false),
                 Err(error) => return Err(error),
             }

@@ -91,3 +91,27 @@ async fn an_event_reaches_a_run_whose_job_is_under_way_for_another_wait_of_its_r
         assert_eq!(bench.result()["output"], "paid", "{status:?}");
     }
 }
+
+/// No worker is free for so long that one of two waits for the event expires.
+#[tokio::test(start_paused = true)]
+async fn an_event_reaches_a_wait_although_another_one_for_it_expires_meanwhile() {
+    let awaited = |within: u64| json!({ "name": "paid", "key": "7", "within_seconds": within });
+    let pay = ("1", "pay", json!({ "euros": 5 }));
+    let calls = [pay, ("2", WAIT_FOR_EVENT, awaited(5)), ("3", WAIT_FOR_EVENT, awaited(3600))];
+    let bench = Bench::parked_by(tools(), &calls).await;
+    let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
+    let pay = waits.iter().find(|wait| wait.open.wait.kind == WaitKind::Approval).unwrap();
+    let proposed =
+        ProposedDecision { by: ada(), shown: pay.open.wait.shown.digest(), verdict: Verdict::Approve };
+    bench.waits.decide(&pay.id, &proposed).await.unwrap();
+    assert_eq!(bench.status(), JobStatus::Waiting);
+    let worker = async {
+        sleep(Duration::from_secs(15)).await;
+        bench.work_for(20).await;
+    };
+    let (by, data) = (ada(), json!(42));
+    let event = Delivery { name: "paid".into(), key: "7".into(), data };
+    let (delivered, ()) = tokio::join!(bench.waits.deliver(&by, "ada", &event), worker);
+    assert_eq!(delivered.unwrap(), 1);
+    assert_eq!(bench.result()["output"], "paid");
+}

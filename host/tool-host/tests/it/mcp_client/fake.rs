@@ -36,6 +36,7 @@ pub(crate) struct Fake {
     server: HttpServer,
     answer: Arc<Mutex<Arc<Answer>>>,
     refuses_replies: Arc<AtomicBool>,
+    has_no_sessions: Arc<AtomicBool>,
 }
 
 impl Fake {
@@ -44,15 +45,17 @@ impl Fake {
     pub(crate) async fn new(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> Self {
         let answer: Arc<Answer> = Arc::new(answer);
         let answer = Arc::new(Mutex::new(answer));
-        let refuses_replies = Arc::<AtomicBool>::default();
+        let (refuses_replies, has_no_sessions) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
         let (answers, refuses) = (answer.clone(), refuses_replies.clone());
+        let without_session = has_no_sessions.clone();
         let serve = move |connection: HttpConnection| {
             let (answers, refuses) = (answers.clone(), refuses.clone());
+            let without_session = without_session.clone();
             async move {
-                let _closed = serve(connection, answers, refuses).await;
+                let _closed = serve(connection, answers, refuses, without_session).await;
             }
         };
-        Self { server: HttpServer::start(serve).await, answer, refuses_replies }
+        Self { server: HttpServer::start(serve).await, answer, refuses_replies, has_no_sessions }
     }
 
     /// Answers otherwise from now on.
@@ -63,6 +66,11 @@ impl Fake {
     /// Knows the session no longer when what it asked for is answered, from now on.
     pub(crate) fn refuses_replies(&self) {
         self.refuses_replies.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives no id of a session, from now on.
+    pub(crate) fn has_no_sessions(&self) {
+        self.has_no_sessions.store(true, Ordering::Relaxed);
     }
 
     /// The lines of a policy that let it in as `docs`, with these beside them.
@@ -104,6 +112,7 @@ async fn serve(
     mut connection: HttpConnection,
     answer: Arc<Mutex<Arc<Answer>>>,
     refuses_replies: Arc<AtomicBool>,
+    has_no_sessions: Arc<AtomicBool>,
 ) -> Option<()> {
     loop {
         let message = message_of(&connection.read_request().await?);
@@ -127,8 +136,9 @@ async fn serve(
         let raw = match reply {
             Reply::Result(result) => {
                 let body = json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
-                head_of("application/json", &format!("content-length: {}\r\nmcp-session-id: s1", body.len()))
-                    + &body
+                let session =
+                    if has_no_sessions.load(Ordering::Relaxed) { "" } else { "\r\nmcp-session-id: s1" };
+                head_of("application/json", &format!("content-length: {}{session}", body.len())) + &body
             }
             Reply::Events(messages) => {
                 let events = messages.iter().map(|message| {

@@ -257,6 +257,24 @@ async fn a_server_is_told_that_a_call_was_given_up_and_that_its_session_is_over(
     }
 }
 
+/// It could take the request for that of another connection, which counts its own alike.
+#[tokio::test]
+async fn a_server_without_sessions_is_not_told_that_a_call_was_given_up() {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    fake.has_no_sessions();
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    fake.answers(|_, _| Reply::Close);
+    let returned = host.call("docs_a", json!({})).await;
+    assert_ne!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+    // With its handshake this call takes three requests, and what would be told is sent before them.
+    fake.answers(|_, _| text("here"));
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
+    let received = fake.received();
+    assert!(!received.iter().any(|one| one.head.contains("mcp-session-id")), "{received:?}");
+    assert_eq!(fake.count("notifications/cancelled"), 0, "{received:?}");
+}
+
 #[tokio::test]
 async fn a_call_is_not_made_again_when_its_session_ends_under_it() {
     let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
