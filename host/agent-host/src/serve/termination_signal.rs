@@ -4,11 +4,7 @@ use std::task::Poll;
 use std::{fmt, io};
 
 use futures::{Stream, stream};
-use procfs::process::Process;
 use tokio::signal::unix::{self, SignalKind};
-
-/// `SIGHUP` among the signals that a process ignores, as the kernel shows them.
-const HANG_UP_BIT: u64 = 1;
 
 /// A wish to have the process stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +46,19 @@ fn listen(hears_hang_up: bool) -> io::Result<impl Stream<Item = Signal> + Unpin>
 }
 
 /// A sandbox may hide `/proc`; then a closed terminal ends the service.
+#[cfg(target_os = "linux")]
 fn is_hang_up_ignored() -> bool {
-    let status = Process::myself().and_then(|process| process.status());
+    /// `SIGHUP` among the signals that a process ignores, as the kernel shows them.
+    const HANG_UP_BIT: u64 = 1;
+
+    let status = procfs::process::Process::myself().and_then(|process| process.status());
     status.is_ok_and(|status| status.sigign & HANG_UP_BIT != 0)
+}
+
+/// Other systems have no such file: a closed terminal ends the service.
+#[cfg(not(target_os = "linux"))]
+fn is_hang_up_ignored() -> bool {
+    false
 }
 
 impl fmt::Display for Signal {
