@@ -33,13 +33,13 @@ pub(crate) fn run(query: &str, json: &str) -> Result<Results, Failure> {
     Results::collect(filter.id.run((context, input)))
 }
 
-/// What of a query may have jaq's parser and compiler call themselves, be it nested or in a row: a bracket
-/// takes up to three times the stack of an operator or a keyword. Those within texts count too.
+/// What of a query may have jaq's parser, compiler or interpreter call themselves, be it nested or in a row:
+/// a bracket takes up to three times the stack of an operator, a dot or a keyword. Those within texts count.
 fn levels(query: &str) -> usize {
-    let keywords = ["and", "as", "catch", "def", "foreach", "if", "label", "or", "reduce", "try"];
+    let keywords = ["and", "as", "catch", "def", "elif", "foreach", "if", "label", "or", "reduce", "try"];
     let signs = query.bytes().map(|byte| match byte {
         b'(' | b'[' | b'{' => 3,
-        b'-' | b'+' | b'*' | b'/' | b'%' | b'|' | b',' | b'=' | b'<' | b'>' => 1,
+        b'.' | b'-' | b'+' | b'*' | b'/' | b'%' | b'|' | b',' | b'=' | b'<' | b'>' => 1,
         _ => 0,
     });
     signs.sum::<usize>() + library::words(query).filter(|word| keywords.contains(word)).count()

@@ -17,7 +17,7 @@ pub(crate) fn of_json(problem: &impl Display) -> Failure {
 /// The query has more to nest than a call has stack for.
 pub(crate) fn of_length(most: usize) -> Failure {
     Failure::invalid_arguments(format!(
-        "the query is too long: operators and keywords count 1, brackets 3, and {most} are the most; hand in data as `json`"
+        "the query is too long: operators, dots and keywords count 1, brackets 3, and {most} are the most; hand in data as `json`"
     ))
 }
 

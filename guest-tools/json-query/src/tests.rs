@@ -120,6 +120,8 @@ fn a_query_that_would_exhaust_the_stack_is_refused() {
         nested("1 as $x | ", 900, ""),
         nested("1,", 2000, ""),
         "(".repeat(5000),
+        ".a".repeat(15_000),
+        format!("if false then 1 {}end", "elif false then 1 ".repeat(3000)),
     ] {
         let (code, message) = refusal(&query, "null");
         assert_eq!(code, "invalid-arguments");

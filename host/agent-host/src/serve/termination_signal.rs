@@ -4,11 +4,7 @@ use std::task::Poll;
 use std::{fmt, io};
 
 use futures::{Stream, stream};
-use procfs::process::Process;
 use tokio::signal::unix::{self, SignalKind};
-
-/// `SIGHUP` among the signals that a process ignores, as the kernel shows them.
-const HANG_UP_BIT: u64 = 1;
 
 /// A wish to have the process stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,30 +23,42 @@ pub fn signals() -> io::Result<impl Stream<Item = Signal> + Unpin> {
     listen(!is_hang_up_ignored())
 }
 
-/// A closed terminal may hang up twice, by the kernel and by the shell: the second time is no wish to hurry.
+/// `SIGHUP` counts as the first signal only, because it is no wish to hurry: a closed terminal may hang up
+/// twice, by the kernel and by the shell, and systemd hangs up right behind the `SIGTERM` that ends a login.
 fn listen(hears_hang_up: bool) -> io::Result<impl Stream<Item = Signal> + Unpin> {
     let mut terminate = unix::signal(SignalKind::terminate())?;
     let mut interrupt = unix::signal(SignalKind::interrupt())?;
     let mut hang_up = hears_hang_up.then(|| unix::signal(SignalKind::hangup())).transpose()?;
     Ok(stream::poll_fn(move |context| {
-        if terminate.poll_recv(context).is_ready() {
-            return Poll::Ready(Some(Signal::Terminate));
-        }
-        if interrupt.poll_recv(context).is_ready() {
-            return Poll::Ready(Some(Signal::Interrupt));
-        }
-        if hang_up.as_mut().is_some_and(|hang_up| hang_up.poll_recv(context).is_ready()) {
-            hang_up = None;
-            return Poll::Ready(Some(Signal::HangUp));
-        }
-        Poll::Pending
+        let signal = if terminate.poll_recv(context).is_ready() {
+            Signal::Terminate
+        } else if interrupt.poll_recv(context).is_ready() {
+            Signal::Interrupt
+        } else if hang_up.as_mut().is_some_and(|hang_up| hang_up.poll_recv(context).is_ready()) {
+            Signal::HangUp
+        } else {
+            return Poll::Pending;
+        };
+        // The handler stays installed, so that a later one does not end the process.
+        hang_up = None;
+        Poll::Ready(Some(signal))
     }))
 }
 
 /// A sandbox may hide `/proc`; then a closed terminal ends the service.
+#[cfg(target_os = "linux")]
 fn is_hang_up_ignored() -> bool {
-    let status = Process::myself().and_then(|process| process.status());
+    /// `SIGHUP` among the signals that a process ignores, as the kernel shows them.
+    const HANG_UP_BIT: u64 = 1;
+
+    let status = procfs::process::Process::myself().and_then(|process| process.status());
     status.is_ok_and(|status| status.sigign & HANG_UP_BIT != 0)
+}
+
+/// Other systems have no such file: a closed terminal ends the service.
+#[cfg(not(target_os = "linux"))]
+fn is_hang_up_ignored() -> bool {
+    false
 }
 
 impl fmt::Display for Signal {
@@ -70,14 +78,25 @@ mod tests {
 
     use super::*;
 
+    /// One test, because each signal reaches all listeners of the process.
     #[tokio::test]
-    async fn a_closed_terminal_is_one_wish_to_stop_however_often_it_hangs_up() {
+    async fn signals_are_told_apart_and_a_closed_terminal_is_never_a_wish_to_hurry() {
+        let send = |signals: &[Sent]| signals.iter().for_each(|sent| kill_process(getpid(), *sent).unwrap());
         let mut signals = listen(true).unwrap();
-        kill_process(getpid(), Sent::HUP).unwrap();
-        assert_eq!(signals.next().await, Some(Signal::HangUp));
-        for sent in [Sent::HUP, Sent::TERM] {
-            kill_process(getpid(), sent).unwrap();
+        for (sent, signal, name) in [
+            (&[Sent::TERM][..], Signal::Terminate, "SIGTERM"),
+            (&[Sent::HUP, Sent::INT], Signal::Interrupt, "SIGINT"),
+        ] {
+            send(sent);
+            assert_eq!(signals.next().await, Some(signal));
+            assert_eq!(signal.to_string(), name);
         }
+        // Where another thread takes a signal, the last SIGHUP may come now: it is awaited anyhow.
+        let mut signals = listen(true).unwrap();
+        send(&[Sent::HUP]);
+        assert_eq!(signals.next().await, Some(Signal::HangUp));
+        assert_eq!(Signal::HangUp.to_string(), "SIGHUP");
+        send(&[Sent::HUP, Sent::TERM]);
         assert_eq!(signals.next().await, Some(Signal::Terminate));
         assert_eq!(signals.next().now_or_never(), None);
     }

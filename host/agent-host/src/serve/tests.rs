@@ -426,18 +426,6 @@ async fn a_client_that_takes_its_time_is_let_go() {
 }
 
 #[tokio::test]
-async fn signals_of_the_process_are_told_apart() {
-    let mut signals = signals().unwrap();
-    for (name, signal) in [("TERM", Signal::Terminate), ("INT", Signal::Interrupt)] {
-        let pid = std::process::id().to_string();
-        let status = std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap();
-        assert!(status.success());
-        assert_eq!(signals.next().await, Some(signal));
-        assert_eq!(signal.to_string(), format!("SIG{name}"));
-    }
-}
-
-#[tokio::test]
 async fn a_client_that_reads_nothing_is_let_go_and_holds_up_no_shutdown() {
     let times = Timeouts { unread: Duration::from_millis(100), ..times() };
     let outcome = with_service(times, async |bench| {

@@ -112,7 +112,8 @@ export function took(milliseconds) {
 export const short = (digest) => (digest ? h("code", { title: digest }, String(digest).replace(/^sha256:/, "").slice(0, 12)) : "–");
 
 // JSON is read and written with every digit of its integers: JavaScript's numbers round those beyond 2^53, and a rounded one names
-// something else. Browsers that keep no source text of numbers (before 2025) round them.
+// something else. Such an integer is a `BigInt`: `Number(…)` before calculating with it. Browsers that keep no source text of numbers
+// (before 2025) round them.
 const exact = (key, value, context) =>
   Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source) ? BigInt(context.source) : value;
 const raw = (key, value) => (typeof value === "bigint" ? JSON.rawJSON(String(value)) : value);

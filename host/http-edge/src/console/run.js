@@ -114,7 +114,7 @@ export function take(state, { id, name, data }) {
 function summary(view, path, state) {
   const { run, entries, failure } = state;
   const all = [...entries.values()];
-  const sum = (of) => all.reduce((sum, entry) => sum + (of(entry) ?? 0), 0);
+  const sum = (of) => all.reduce((sum, entry) => sum + Number(of(entry) ?? 0), 0);
   const tools = all.filter((entry) => entry.kind === "tool_returned");
   const tokens = run && run.outcome !== "running" ? run.usage : {
     inputTokens: sum((entry) => entry.usage?.inputTokens), outputTokens: sum((entry) => entry.usage?.outputTokens),

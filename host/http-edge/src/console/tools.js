@@ -177,7 +177,7 @@ function drawnTrial(trial, isTried, act) {
     facts([
       ["Version", short(trial.digest)], ["Against", short(trial.against)], ["Share", `${trial.share * 100} %`], ["Begun", ["by ", trial.by, ", ", when(trial.since)]],
       ["Because", because.length ? h("ul", {}, because.map((text) => h("li", {}, text))) : ""],
-      ["Fails when", `failed calls are ${thresholds.maxErrorRate * 100} % more, ${thresholds.maxTraps + 1} trap, or p99 is ${thresholds.maxP99Ratio} times as long, after ${thresholds.minCalls} calls`],
+      ["Fails when", `failed calls are ${thresholds.maxErrorRate * 100} % more, ${number(Number(thresholds.maxTraps) + 1)} trap, or p99 is ${thresholds.maxP99Ratio} times as long, after ${thresholds.minCalls} calls`],
     ]),
     counts ? table("What both versions' calls came to", ["Version", "Calls", "Failed", "Trapped", "Agreed"], [row("serves", counts.old), row("is tried", counts.new)], "") : null,
     h("p", { class: "actions" },

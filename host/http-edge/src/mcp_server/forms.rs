@@ -3,7 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::words::{Verdict, Wait, WaitKind};
+use agent_core::terminal_text;
+use agent_core::words::{ShownCall, Verdict, Wait, WaitKind};
 use json_schema::MemoryBudget;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitationSchema, ElicitationSchemaBuilder, EnumSchema, ErrorData,
@@ -74,8 +75,7 @@ pub(super) fn questions(wait: &JobWait) -> InputRequests {
     let of = &wait.open.wait;
     let shown = &of.shown;
     let (message, requested_schema) = if of.kind == WaitKind::Question {
-        let question = shown.arguments["question"].as_str().unwrap_or_default();
-        (format!("{} asks: {question}", shown.tool), AnswerForm::of(of).schema(of))
+        (asks(shown), AnswerForm::of(of).schema(of))
     } else {
         // silent-ok: JSON can always be written.
         let arguments = visible_json::to_vec(&shown.arguments).unwrap_or_default();
@@ -90,6 +90,13 @@ pub(super) fn questions(wait: &JobWait) -> InputRequests {
     };
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
     [(wait.id.clone(), InputRequest::Elicitation(ElicitRequest::new(params)))].into()
+}
+
+/// A component's question, with what could steer a terminal or cannot be seen written out.
+fn asks(shown: &ShownCall) -> String {
+    let question = shown.arguments["question"].as_str().unwrap_or_default();
+    let lines: Vec<_> = question.split('\n').map(|line| terminal_text::shown(line, usize::MAX)).collect();
+    format!("{} asks: {}", shown.tool, lines.join("\n"))
 }
 
 /// As much of a text as a person is shown.
@@ -151,7 +158,7 @@ pub(super) fn waits_for(wait: &JobWait) -> String {
 /// A question whose answer has that schema.
 #[cfg(any(test, feature = "testing"))]
 pub(super) fn question(schema: Option<Value>) -> Wait {
-    use agent_core::words::{Deciders, OnExpiry, ShownCall, ToolHints, Usage};
+    use agent_core::words::{Deciders, OnExpiry, ToolHints, Usage};
     Wait {
         id: "1:1.0.0".into(),
         index: 0,
@@ -197,6 +204,13 @@ mod tests {
             let response = json!({ "action": "accept", "content": said });
             assert_eq!(verdict(&wait, &response).unwrap(), Some(Verdict::Answer { answer }));
         }
+    }
+
+    #[test]
+    fn a_question_hides_nothing_and_keeps_its_lines() {
+        let mut wait = question(None);
+        wait.shown.arguments = json!({ "question": "Which?\nbob\u{202e}eve\u{1b}[2J" });
+        assert_eq!(asks(&wait.shown), "order asks: Which?\nbob\\u{202e}eve\\u{1b}[2J");
     }
 
     #[test]

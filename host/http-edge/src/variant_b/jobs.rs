@@ -65,11 +65,11 @@ pub(super) async fn read_job(
     let Wait { wait } = read_query(query.as_deref())?;
     let wait = Duration::from_secs_f64(wait.abs());
     let job = edge.variant.jobs.read(caller.id(), &job_id, wait).await?.ok_or(Error::UnknownJob)?;
-    let waits = match job.status {
-        JobStatus::Parked => edge.variant.waits.of_job(&job).await.map_err(NotDecided::from)?,
-        _ => Vec::new(),
-    };
-    Ok(answer::json(StatusCode::OK, &JobBody::from(&job).waiting_for(&waits)))
+    if job.status != JobStatus::Parked {
+        return Ok(answer::json(StatusCode::OK, &JobBody::from(&job)));
+    }
+    let waits = edge.variant.waits.of_job(&job).await.map_err(NotDecided::from)?;
+    Ok(answer::visible_json(StatusCode::OK, &JobBody::from(&job).waiting_for(&waits)))
 }
 
 /// `GET /api/agent/jobs?status=&limit=&cursor=`: a page of one's jobs, the newest first.

@@ -4,7 +4,8 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, LINK, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use http::response::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -15,10 +16,12 @@ const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// The headers that say something about the answer. Those about this exchange (request id, windows, origins,
 /// length) are written anew.
-static KEPT: [HeaderName; 10] = [
+static KEPT: [HeaderName; 11] = [
     ACCEPT_ENCODING,
     ALLOW,
     CACHE_CONTROL,
+    // The gateway hands on its cluster's body coded. Answers are kept before this service codes them.
+    CONTENT_ENCODING,
     CONTENT_TYPE,
     ETAG,
     LINK,
@@ -74,6 +77,7 @@ mod tests {
     async fn an_answer_comes_back_with_what_belongs_to_it() {
         let answer = http::Response::builder()
             .status(202)
+            .header("content-encoding", "br")
             .header("content-type", "application/json; charset=utf-8")
             .header("location", "/api/agent/jobs/1")
             .header("mcp-session-id", "01a20636")
@@ -88,6 +92,7 @@ mod tests {
         assert_eq!(
             headers,
             [
+                ("content-encoding", &b"br"[..]),
                 ("content-type", &b"application/json; charset=utf-8"[..]),
                 ("location", &b"/api/agent/jobs/1"[..]),
                 ("mcp-session-id", &b"01a20636"[..])

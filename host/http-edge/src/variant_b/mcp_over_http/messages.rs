@@ -80,6 +80,8 @@ pub(super) async fn send_message(
     let session = headers::session(&parts.headers)?.to_owned();
     let body = Payload::new(&parts.headers, body).read(&mcp.edge.settings).await?;
     let value = match json::parse(&body) {
+        // To the API no body is an object without members, to JSON-RPC it is no JSON.
+        Ok(_) if body.is_empty() => return Ok(refuse(PARSE_ERROR, "Parse error")),
         Ok(value) => value,
         Err(JsonError::Syntax { .. }) => return Ok(refuse(PARSE_ERROR, "Parse error")),
         Err(too_large @ JsonError::TooLarge(_)) => return Err(too_large.into()),

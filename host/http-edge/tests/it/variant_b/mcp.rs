@@ -181,6 +181,7 @@ async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
         ("a version of tomorrow", with(list(), "mcp-protocol-version", "2031-01-01")),
         ("an odd session", with(list(), "mcp-session-id", &"x".repeat(65))),
         ("no json", post("{")),
+        ("nothing", post("")),
         ("no message", post(r#"{"hello": 1}"#)),
         ("a batch", post("[]")),
         ("a stream of nothing", with(get(), "accept", "application/json")),
@@ -202,6 +203,7 @@ async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
     a version of tomorrow: 400 {"error":"MCP-Protocol-Version is none that is spoken here"}
     an odd session: 400 {"error":"Mcp-Session-Id is none of ours"}
     no json: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}
+    nothing: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}
     no message: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}
     a batch: 400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}
     a stream of nothing: 406 {"error":"Accept has to name text/event-stream"}

@@ -73,8 +73,9 @@ async fn what_is_to_be_decided_hides_nothing_from_those_who_read_it() {
     let (fakes, digest) = parked_with(json!({ "to": "bob\u{202e}\u{9b}2J\u{200b}" })).await;
     let one = fakes.get(WAIT).await;
     let all = fakes.get("/api/agent/waits").await;
+    let job = fakes.get("/api/agent/jobs/1").await;
     let decided = decide(&fakes, Some(&digest), r#"{"decision":"approve"}"#).await;
-    for answer in [one, all, decided] {
+    for answer in [one, all, job, decided] {
         assert_eq!(answer.status, StatusCode::OK, "{answer}");
         assert!(answer.body.contains(r"bob\u202e\u009b2J\u200b"), "{answer}");
     }
