@@ -227,8 +227,10 @@ impl Proposer {
             says_nothing_new(record, &content.digest) && !signed_version(record, &content).is_some_and(waits)
         };
         if let Some(found) = found.as_ref().filter(|found| is_known(&found.record)) {
-            // Replicas without the file have the signature from the store.
-            if signed_version(&found.record, &content).is_some() {
+            // Replicas without the file have the signature from the store. One that nobody trusts shall not
+            // take the place of a good one there.
+            let is_signed = signed_version(&found.record, &content).is_some();
+            if is_signed && load::is_in_policy(&self.runtime, name, &content).await? {
                 let kept = self.rollout.keep(name, &content).await;
                 kept.map_err(|error| LoadError::NotWrittenDown(error.to_string()))?;
             }

@@ -207,10 +207,16 @@ async fn a_file_that_is_signed_while_it_waits_is_approved_by_the_policy_that_tru
 async fn the_signature_of_a_version_that_was_approved_before_is_kept_for_other_replicas() {
     let greet = answering("1");
     let key = SigningKey::generate().unwrap().0;
-    let fleet = Fleet::new(true);
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), "# nothing").unwrap();
+    let mut fleet = Fleet::new(true);
+    fleet.policy = PolicyFile::At(policy.path().to_owned());
     let one = fleet.approved_replica(&[("greet.wasm", &greet)]).await;
     let before = one.get("greet").await.record;
     let digest = before.active.clone().unwrap();
+    let entry = format!("[[component]]\nname = \"greet\"\nsigner = \"{}\"\n", key.public());
+    std::fs::write(policy.path(), entry).unwrap();
+    one.host.host.reload().await;
     let signature = key.sign(&Signed { name: "greet", component: &greet, manifest: &[] });
     one.host.put("greet.wasm.sig", &signature);
     one.host.host.reload().await;
