@@ -111,8 +111,8 @@ pub(super) async fn claim(
     }
 }
 
-/// There is no job, as far as is known. Where no shard answers that is not known: to say so nevertheless would
-/// pass for the end of the outage.
+/// There is no job, as far as is known. Where no shard answers that is not known: to say so would pass
+/// for the end of the outage.
 fn nothing(stores: &[Arc<Store>]) -> Result<Option<Claim>, QueueError> {
     let answers =
         |store: &Arc<Store>| store.redis.circuit_is_closed() && !store.is_failing.load(Ordering::Relaxed);

@@ -257,7 +257,7 @@ async fn a_server_is_told_that_a_call_was_given_up_and_that_its_session_is_over(
     }
 }
 
-/// It could take the request for that of another connection, which counts its own alike.
+/// The server could take the request for that of another connection, which counts its own alike.
 #[tokio::test]
 async fn a_server_without_sessions_is_not_told_that_a_call_was_given_up() {
     let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
