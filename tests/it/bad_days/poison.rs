@@ -53,8 +53,8 @@ async fn a_job_that_fails_while_others_are_answered_is_tried_three_times() {
         let service = stores.service(&model).env("LLM_RETRIES", "0").start().await;
         let user = service.user(Token::of("u").premium());
         let job = user.job_for("work").await;
-        // Nobody knows yet whether the provider fails everybody. Then it answers others again and again, which
-        // no cache does for it.
+        // Nobody knows yet whether the provider fails everybody. Then it answers others again and again: no
+        // cache does that for it.
         service.log().line_with(&["job handed back"]).await;
         let others = async {
             for number in 0.. {

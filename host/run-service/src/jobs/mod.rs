@@ -217,7 +217,7 @@ impl Jobs {
             return Ok(CancelOutcome::HadEnded);
         }
         let jobs = self.clone();
-        let cancelling = async move { jobs.cancel_found(&job).await };
+        let cancelling = Box::pin(async move { jobs.cancel_found(&job).await });
         let Some(spawn) = &self.spawn else { return cancelling.await };
         // Dropped behind the queue's answer, it would leave a run that nobody ends.
         let (tell, told) = oneshot::channel();
