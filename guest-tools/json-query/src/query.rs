@@ -33,8 +33,8 @@ pub(crate) fn run(query: &str, json: &str) -> Result<Results, Failure> {
     Results::collect(filter.id.run((context, input)))
 }
 
-/// What of a query may have jaq's parser, compiler or interpreter call themselves, be it nested or in a row:
-/// a bracket takes up to three times the stack of an operator, a dot or a keyword. Those within texts count.
+/// Counts what in a query has jaq's parser, compiler or interpreter call themselves, nested or in a row: a
+/// bracket takes up to three times the stack of an operator, a dot or a keyword. Those within texts count.
 fn levels(query: &str) -> usize {
     let keywords = ["and", "as", "catch", "def", "elif", "foreach", "if", "label", "or", "reduce", "try"];
     let signs = query.bytes().map(|byte| match byte {

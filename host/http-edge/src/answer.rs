@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_core::error_chain::ErrorChain;
+use agent_core::terminal_text::shown_json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
@@ -15,7 +16,6 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::body::ACCEPTED_CODINGS;
-use crate::visible_json;
 
 /// As the Node stack writes it (host/docs/interface/node-clients.md#response-headers).
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
@@ -44,8 +44,8 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
 
 /// An answer with texts of strangers that people read: what cannot be seen in them is escaped.
 pub(crate) fn visible_json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
-    match visible_json::to_vec(body) {
-        Ok(bytes) => json_bytes(status, bytes),
+    match serde_json::to_string(body) {
+        Ok(json) => json_bytes(status, shown_json(&json)),
         Err(error) => fail(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, error),
     }
 }

@@ -22,7 +22,7 @@
 //! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not
 //!   change.
 //! - Cargo features: `console`, `mcp` and `openai` leave out the folders of these names.
-//! - `body`, `json`, `visible_json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants
+//! - `body`, `json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants
 //!   share.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
@@ -64,7 +64,6 @@ pub mod testing;
 mod tokens;
 mod variant_a;
 mod variant_b;
-mod visible_json;
 
 pub use dependencies::{
     AnsweredRequest, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits, RenderMetrics,

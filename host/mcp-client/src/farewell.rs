@@ -1,5 +1,6 @@
-//! What a server is told when nobody needs a session any more: that a call was given up, and that the session
-//! is over. Without it a server goes on with the call, and keeps the session until it forgets it by itself.
+//! The end of a session that nobody needs any more: its server is told that a call was given up, and that
+//! the session is over. Without it a server goes on with the call, and keeps the session until it forgets it
+//! by itself.
 //!
 //! A session often ends where a future is dropped, which can wait for nothing: a task says it, which ends
 //! within [`WITHIN`], and with the host.

@@ -1,4 +1,4 @@
-//! What the host has for its servers.
+//! Means of the host that its servers share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tool_grants::ComponentGrants;
 use crate::farewell::Farewells;
 use crate::launch::Launcher;
 
-/// What the host has for its servers.
+/// Means of the host that its servers share. Clones are the same ones.
 #[derive(Clone)]
 pub struct Hosting {
     pub grants: Arc<ComponentGrants>,

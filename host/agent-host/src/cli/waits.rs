@@ -126,7 +126,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// JSON as a line. Whoever decides may read it in a terminal.
+/// JSON as a line, which people who decide may read in a terminal.
 fn visible_line(value: &Value) -> String {
     shown_json(&value.to_string()) + "\n"
 }

@@ -14,8 +14,6 @@ use run_service::runs::moment;
 use run_service::waits::JobWait;
 use serde_json::{Value, json};
 
-use crate::visible_json;
-
 /// Most bytes of arguments in a form. All of them are shown under the wait's own address.
 const SHOWN_BYTES: usize = 4_096;
 
@@ -77,9 +75,7 @@ pub(super) fn questions(wait: &JobWait) -> InputRequests {
     let (message, requested_schema) = if of.kind == WaitKind::Question {
         (asks(shown), AnswerForm::of(of).schema(of))
     } else {
-        // silent-ok: JSON can always be written.
-        let arguments = visible_json::to_vec(&shown.arguments).unwrap_or_default();
-        let arguments = String::from_utf8_lossy(&arguments);
+        let arguments = terminal_text::shown_json(&shown.arguments.to_string());
         let message = format!(
             "May {} be called with these arguments? {}\nIt runs {}.",
             shown.tool,

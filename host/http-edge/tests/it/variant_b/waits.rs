@@ -67,7 +67,7 @@ async fn a_wait_is_shown_with_the_digest_that_a_decision_carries() {
     assert_eq!((&job["status"], &job["waits"][0]), (&json!("parked"), &answer.json()));
 }
 
-/// Whoever decides may read it in a terminal.
+/// People who decide may read it in a terminal.
 #[tokio::test]
 async fn what_is_to_be_decided_hides_nothing_from_those_who_read_it() {
     let (fakes, digest) = parked_with(json!({ "to": "bob\u{202e}\u{9b}2J\u{200b}" })).await;
