@@ -12,13 +12,12 @@ use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
 use run_service::jobs::Jobs;
 use run_service::layers::Invoke;
-use run_service::streams::RunStreams;
+use run_service::streams::{RunStreams, StreamPermits};
 use run_service::waits::Waits;
 use run_service::webhooks::Webhooks;
 
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
-use crate::server_sent_events::permits::StreamPermits;
 use crate::tokens::Tokens;
 
 /// The dependencies of the handlers: those of each variant that is served, and what all of them share.

@@ -8,8 +8,7 @@
 //!   and authentication as well, in `variant_b/api_stack.rs`. `variant_b/admin/`: the admin API, by which
 //!   operators look after the tools. `variant_b/openai/`: the agent for clients of OpenAI.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
-//! - `mcp_server/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp_over_http/`
-//!   carries them over HTTP.
+//! - `variant_b/mcp_over_http/`: carries the messages of `mcp-server` over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that
 //!   shows it.
 //! - `docs/`: the pages of the documentation, at `/docs`; [`document_pages`] has their texts.
@@ -44,8 +43,6 @@ mod health_log;
 mod history;
 mod index;
 mod json;
-#[cfg(feature = "mcp")]
-mod mcp_server;
 mod metrics;
 mod middleware;
 mod openapi;
@@ -70,8 +67,6 @@ pub use dependencies::{
     SOCKET_TASK, Settings, VariantA, VariantB,
 };
 pub use docs::{Page as DocumentPage, pages as document_pages};
-#[cfg(feature = "mcp")]
-pub use mcp_server::McpServer;
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;

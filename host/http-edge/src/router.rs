@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use run_service::streams::StreamPermits;
 
 use crate::dependencies::{Edge, RouteState};
 use crate::index;
 use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Described, Routes};
-use crate::server_sent_events::StreamPermits;
 use crate::stack::{self, Surroundings};
 use crate::{docs, fallback, metrics, variant_a, variant_b};
 

@@ -6,7 +6,6 @@
 
 mod accept;
 mod frames;
-pub(crate) mod permits;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use run_service::layers::{Ask, InvokeError};
 use run_service::streams::{
-    FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams,
+    FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams, StreamPermit,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -31,17 +30,12 @@ use utoipa::ToSchema;
 
 pub(crate) use accept::accepts_events;
 pub(crate) use frames::Position;
-pub(crate) use permits::{MOST_STREAMS, StreamPermit, StreamPermits};
 
 use crate::dependencies::Settings;
 use frames::{Frames, comment};
 
 /// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
-
-/// How long a stream lasts at most that does not end by itself. Clients begin another one, with a token that
-/// is good then.
-pub(crate) const STREAM_LIFE: Duration = Duration::from_hours(1);
 
 /// How long a run is followed at most where answers are passed on whole: nobody reads them before their end.
 const WHOLE_LIFE: Duration = Duration::from_secs(5);
@@ -363,6 +357,8 @@ mod tests {
 
     use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
     use tokio::time::sleep;
+
+    use run_service::streams::StreamPermits;
 
     use super::*;
 

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use run_service::layers::Ask;
-use run_service::streams::{FoundRun, RunEnd, RunFailure, RunStreams};
+use run_service::streams::{FoundRun, RunEnd, RunFailure, RunStreams, StreamPermit};
 use serde_json::{Value, json};
 
 use super::agent_response::Success;
@@ -22,9 +22,7 @@ use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
 use crate::openapi::{Operation, tags};
 use crate::path_id::{self, PathId, check_id};
-use crate::server_sent_events::{
-    self, CancelledRun, EventStream, OwnEvents, Position, ShowEnd, ShownEnd, StreamPermit,
-};
+use crate::server_sent_events::{self, CancelledRun, EventStream, OwnEvents, Position, ShowEnd, ShownEnd};
 
 pub(super) fn describe_run() -> Operation {
     Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")

@@ -16,7 +16,7 @@ use super::super::timestamp::iso_8601;
 use crate::answer;
 use crate::dependencies::{RateLimit, Settings};
 use crate::openapi::{Operation, tags};
-use crate::server_sent_events::MOST_STREAMS;
+use run_service::streams::MOST_STREAMS;
 
 pub(super) fn describe() -> Operation {
     Operation::new("readStatus", tags::OPERATIONS, "Say how the service is and what its limits are")

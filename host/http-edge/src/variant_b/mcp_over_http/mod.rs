@@ -24,9 +24,9 @@ use super::api_stack::{self, TokenRefusal};
 use super::error;
 use super::state as variant_b;
 use crate::fallback;
-use crate::mcp_server::{CallsUnderWay, PURPOSE, RequestStates};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
+use mcp_server::{CallsUnderWay, PURPOSE, RequestStates};
 use state::Mcp;
 
 /// `/mcp`, to be merged with what is beside it.

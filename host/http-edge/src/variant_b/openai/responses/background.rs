@@ -24,13 +24,14 @@ use super::request::ResponsesRequest;
 use super::response::{Frame, ResponseEvents};
 use crate::answer;
 use crate::request::Field;
-use crate::server_sent_events::{EventStream, StreamPermit};
+use crate::server_sent_events::EventStream;
 use crate::variant_b::asking::Asking;
 use crate::variant_b::conversations::unavailable;
 use crate::variant_b::error::{Error, Problem};
 use crate::variant_b::events::permit;
 use crate::variant_b::state::Shared;
 use crate::variant_b::submit::refuse_busy;
+use run_service::streams::StreamPermit;
 
 /// Whether nobody waits for the response.
 pub(crate) const BACKGROUND: Field = parameters::switch("background")

@@ -31,12 +31,13 @@ use super::request;
 use super::request::Echo;
 use super::response::{Frame, ResponseEvents};
 use super::whole::Whole;
-use crate::server_sent_events::{EventStream, StreamPermit};
+use crate::server_sent_events::EventStream;
 use crate::variant_b::asking::Asking;
 use crate::variant_b::conversations::unavailable;
 use crate::variant_b::error::{Error, Problem, WaitRefusal};
 use crate::variant_b::events::{location, permit};
 use crate::variant_b::state::Shared;
+use run_service::streams::StreamPermit;
 
 /// A request whose input answers approval requests.
 pub(crate) struct GoOn<'a> {

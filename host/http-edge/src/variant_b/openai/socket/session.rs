@@ -32,11 +32,11 @@ use super::super::run::last_response::OfConnection;
 use crate::json;
 use crate::middleware::client_address::ClientAddress;
 use crate::middleware::request_id::RequestId;
-use crate::server_sent_events::{STREAM_LIFE, StreamPermit};
 use crate::variant_b::asking::Asking;
 use crate::variant_b::error::{Error, Problem};
 use crate::variant_b::state::Shared;
 use crate::variant_b::{auth, rate_limit};
+use run_service::streams::{STREAM_LIFE, StreamPermit};
 
 /// How long a connection is silent at most: then it is asked whether its client is there.
 const PING: Duration = Duration::from_secs(20);

@@ -13,16 +13,16 @@ use tokio_util::sync::CancellationToken;
 
 /// What a client calls a call: only its own messages name it, because the user is part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct CallId {
-    pub(crate) user_id: String,
+pub struct CallId {
+    pub user_id: String,
     /// Request ids are unique within a session. A call without one is not noted.
-    pub(crate) session: String,
-    pub(crate) request: String,
+    pub session: String,
+    pub request: String,
 }
 
 /// The calls under way. Clones are one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CallsUnderWay(Arc<Mutex<HashMap<CallId, Vec<CancellationToken>>>>);
+pub struct CallsUnderWay(Arc<Mutex<HashMap<CallId, Vec<CancellationToken>>>>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
@@ -33,21 +33,21 @@ pub(crate) struct CallUnderWay {
 }
 
 impl CallsUnderWay {
-    pub(super) fn begin(&self, id: CallId) -> CallUnderWay {
+    pub(crate) fn begin(&self, id: CallId) -> CallUnderWay {
         let cancelled = CancellationToken::new();
         self.0.lock().entry(id.clone()).or_default().push(cancelled.clone());
         CallUnderWay { calls: self.clone(), id, cancelled }
     }
 
     /// Cancels what goes by that name.
-    pub(crate) fn cancel(&self, id: &CallId) {
+    pub fn cancel(&self, id: &CallId) {
         self.0.lock().get(id).into_iter().flatten().for_each(CancellationToken::cancel);
     }
 }
 
 impl CallUnderWay {
     /// Resolves when it is cancelled.
-    pub(super) async fn cancelled(&self) {
+    pub(crate) async fn cancelled(&self) {
         self.cancelled.cancelled().await;
     }
 }

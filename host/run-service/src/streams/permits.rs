@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Enough for a page of runs in several windows, and few enough that one user cannot take all connections.
-pub(crate) const MOST_STREAMS: usize = 32;
+pub const MOST_STREAMS: usize = 32;
 
 /// The streams of each user. Clones count together.
 #[derive(Debug, Clone)]
-pub(crate) struct StreamPermits {
+pub struct StreamPermits {
     open: Arc<Mutex<Open>>,
     most_of_user: usize,
     most: usize,
@@ -23,7 +23,7 @@ struct Open {
 
 /// The right to one stream, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct StreamPermit {
+pub struct StreamPermit {
     permits: StreamPermits,
     user: Arc<str>,
 }
@@ -36,12 +36,12 @@ impl Default for StreamPermits {
 
 impl StreamPermits {
     /// For so many streams of one user, and so many of all.
-    pub(crate) fn new(most_of_user: usize, most: usize) -> Self {
+    pub fn new(most_of_user: usize, most: usize) -> Self {
         Self { open: Arc::default(), most_of_user, most }
     }
 
     /// One more stream of that user, unless there are too many.
-    pub(crate) fn acquire(&self, user: &str) -> Option<StreamPermit> {
+    pub fn acquire(&self, user: &str) -> Option<StreamPermit> {
         let mut open = self.open.lock();
         let count = open.of_users.get(user).copied().unwrap_or_default();
         if count >= self.most_of_user || open.all >= self.most {
@@ -56,7 +56,7 @@ impl StreamPermits {
 
 impl StreamPermit {
     /// Whether more than half of all streams there may be are open.
-    pub(crate) fn are_scarce(&self) -> bool {
+    pub fn are_scarce(&self) -> bool {
         self.permits.open.lock().all > self.permits.most / 2
     }
 }

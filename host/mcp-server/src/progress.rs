@@ -20,14 +20,14 @@ const LEAST_STEP: f64 = 1e-6;
 
 /// The notifications of one call.
 #[derive(Debug)]
-pub(super) struct ProgressNotices {
+pub(crate) struct ProgressNotices {
     token: ProgressToken,
     values: Values,
 }
 
 impl ProgressNotices {
     /// Notices for a client that asks for them in `meta`.
-    pub(super) fn asked_for(meta: &RequestMetaObject) -> Option<Self> {
+    pub(crate) fn asked_for(meta: &RequestMetaObject) -> Option<Self> {
         let token = meta.get_progress_token()?;
         let is_short = match &token.0 {
             NumberOrString::Number(_) => true,
@@ -40,7 +40,7 @@ impl ProgressNotices {
     /// notification is on its way to the client. Each of them, the last one too, is sent before this returns,
     /// so none comes after the answer. A client that does not read holds no call up and reads the latest
     /// report when it goes on.
-    pub(super) async fn follow<T, S: Future<Output = ()>>(
+    pub(crate) async fn follow<T, S: Future<Output = ()>>(
         mut self,
         latest: &LatestProgress,
         call: impl Future<Output = T>,

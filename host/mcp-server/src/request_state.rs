@@ -14,7 +14,7 @@ use run_service::waits::JobWait;
 use serde::{Deserialize, Serialize};
 
 /// What the key is derived by. Another text would be another key.
-pub(crate) const PURPOSE: &str = "agent-host mcp requestState";
+pub const PURPOSE: &str = "agent-host mcp requestState";
 
 /// For how long behind its wait it is good: a decision may come at the last moment, and the call takes time.
 const BEHIND_WAIT: Duration = Duration::from_mins(10);
@@ -24,32 +24,32 @@ const STATE_BYTES: usize = 2048;
 
 /// Seals and opens them with one key.
 #[derive(Clone)]
-pub(crate) struct RequestStates(RequestStateCodec);
+pub struct RequestStates(RequestStateCodec);
 
 /// A wait as the client's user was shown it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ShownWait {
+pub(crate) struct ShownWait {
     /// The wait, of the job that makes the call.
-    pub(super) wait: String,
+    pub(crate) wait: String,
     /// The digest of what the user was shown.
-    pub(super) digest: String,
+    pub(crate) digest: String,
 }
 
 impl ShownWait {
-    pub(super) fn of(wait: &JobWait) -> Self {
+    pub(crate) fn of(wait: &JobWait) -> Self {
         Self { wait: wait.id.clone(), digest: wait.open.wait.shown.digest() }
     }
 }
 
 impl RequestStates {
     /// `key` is the same on every replica, and nobody else's.
-    pub(crate) fn new(key: [u8; 32]) -> Self {
+    pub fn new(key: [u8; 32]) -> Self {
         Self(RequestStateCodec::new_unchecked(key))
     }
 
     /// Seals what this caller is shown of the call, good for so long and some minutes. No two are equal:
     /// clients take one that they know already for no progress.
-    pub(super) fn seal(
+    pub(crate) fn seal(
         &self,
         caller: &Principal,
         call: &CallToolRequestParams,
@@ -64,7 +64,7 @@ impl RequestStates {
 
     /// What was shown to this caller of the call; nothing where the state is not ours, is over, or is of
     /// somebody else's or of another call.
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         caller: &Principal,
         call: &CallToolRequestParams,

@@ -16,17 +16,17 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use run_service::direct_calls::{Called, DirectCall, DirectCalls};
 use run_service::latest_progress::LatestProgress;
+use run_service::streams::{MOST_STREAMS, STREAM_LIFE, StreamPermits};
 use tokio::time::timeout;
 
-use super::listing;
-use super::progress::ProgressNotices;
-use super::request_state::RequestStates;
-use super::under_way::{CallId, CallUnderWay, CallsUnderWay};
-use super::waiting::{Abilities, ClientCalls};
-use crate::server_sent_events::{MOST_STREAMS, STREAM_LIFE, StreamPermits};
+use crate::listing;
+use crate::progress::ProgressNotices;
+use crate::request_state::RequestStates;
+use crate::under_way::{CallId, CallUnderWay, CallsUnderWay};
+use crate::waiting::{Abilities, ClientCalls};
 
 /// The versions that are spoken, oldest first. The newest one has no handshake.
-pub(crate) const SUPPORTED: &[ProtocolVersion] = &[
+pub const SUPPORTED: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
     ProtocolVersion::V_2025_11_25,
@@ -80,7 +80,7 @@ impl McpServer {
 
     /// The server of one request over HTTP. The session is the client's, or empty. Without `streams` clients
     /// are told of no swaps.
-    pub(crate) fn over_http(
+    pub fn over_http(
         self,
         under_way: CallsUnderWay,
         session: &str,

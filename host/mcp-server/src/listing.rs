@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ErrorData, ListToolsResult, Tool
 use serde_json::Value;
 
 /// All of them on one page: a catalog is bounded by what a model can be told of at once.
-pub(super) fn list(catalog: &Catalog) -> ListToolsResult {
+pub(crate) fn list(catalog: &Catalog) -> ListToolsResult {
     ListToolsResult::with_all_items(catalog.tools().iter().map(|spec| tool(spec)).collect())
 }
 
@@ -35,7 +35,7 @@ fn title(name: &str) -> String {
 
 /// An answer to a call. A tool that failed is the model's to read about; only a tool that there is not is an
 /// error of the protocol.
-pub(super) fn answer(answer: ToolReturn) -> Result<CallToolResult, ErrorData> {
+pub(crate) fn answer(answer: ToolReturn) -> Result<CallToolResult, ErrorData> {
     let ToolReturn { content, receipt } = answer;
     match receipt.outcome {
         ToolOutcome::Ok => Ok(CallToolResult::success(vec![ContentBlock::text(content)])),

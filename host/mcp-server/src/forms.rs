@@ -69,7 +69,7 @@ impl AnswerForm {
 }
 
 /// What the client's user is asked, under the id of the wait.
-pub(super) fn questions(wait: &JobWait) -> InputRequests {
+pub(crate) fn questions(wait: &JobWait) -> InputRequests {
     let of = &wait.open.wait;
     let shown = &of.shown;
     let (message, requested_schema) = if of.kind == WaitKind::Question {
@@ -116,7 +116,7 @@ fn decision() -> ElicitationSchema {
 }
 
 /// What a user has decided; nothing where they have left it open.
-pub(super) fn verdict(wait: &Wait, response: &Value) -> Result<Option<Verdict>, ErrorData> {
+pub(crate) fn verdict(wait: &Wait, response: &Value) -> Result<Option<Verdict>, ErrorData> {
     let content = &response["content"];
     let is_accepted = match response["action"].as_str() {
         Some("cancel") => return Ok(None),
@@ -141,7 +141,7 @@ pub(super) fn verdict(wait: &Wait, response: &Value) -> Result<Option<Verdict>, 
 }
 
 /// What a call waits for, in a sentence.
-pub(super) fn waits_for(wait: &JobWait) -> String {
+pub(crate) fn waits_for(wait: &JobWait) -> String {
     let Wait { id, kind, shown, expires_at, .. } = &wait.open.wait;
     let until = moment(SystemTime::UNIX_EPOCH + Duration::from_millis(*expires_at));
     let what = match kind {
@@ -153,7 +153,7 @@ pub(super) fn waits_for(wait: &JobWait) -> String {
 
 /// A question whose answer has that schema.
 #[cfg(any(test, feature = "testing"))]
-pub(super) fn question(schema: Option<Value>) -> Wait {
+pub(crate) fn question(schema: Option<Value>) -> Wait {
     use agent_core::words::{Deciders, OnExpiry, ToolHints, Usage};
     Wait {
         id: "1:1.0.0".into(),

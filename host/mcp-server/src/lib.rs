@@ -1,5 +1,5 @@
 //! The tools as an MCP server (Model Context Protocol): the protocol's side, whatever carries its messages.
-//! `/mcp` of Variant B carries them over HTTP, `agent-host mcp` over the standard input and output.
+//! `http-edge` carries them over HTTP (`/mcp`), `agent-host mcp` over the standard input and output.
 //!
 //! The protocol itself is the official SDK's (`rmcp`), in every version that it knows from 2025-03-26 on:
 //! those with the `initialize` handshake and those in which each request stands for itself.
@@ -17,11 +17,11 @@ mod progress;
 mod request_state;
 mod server;
 #[cfg(feature = "testing")]
-pub(crate) mod testing;
+pub mod testing;
 mod under_way;
 mod waiting;
 
-pub(crate) use request_state::{PURPOSE, RequestStates};
+pub use request_state::{PURPOSE, RequestStates};
 pub use server::McpServer;
-pub(crate) use server::SUPPORTED;
-pub(crate) use under_way::{CallId, CallsUnderWay};
+pub use server::SUPPORTED;
+pub use under_way::{CallId, CallsUnderWay};

@@ -6,8 +6,8 @@ use agent_core::words::{Principal, Verdict};
 use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 
-use super::forms;
-use super::request_state::{RequestStates, ShownWait};
+use crate::forms;
+use crate::request_state::{RequestStates, ShownWait};
 
 /// A state that was put together of a sealed one and something else is opened only if it is the sealed one,
 /// and by nobody but its caller.

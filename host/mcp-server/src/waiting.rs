@@ -17,8 +17,8 @@ use run_service::runs::moment;
 use run_service::waits::{JobWait, NotDecided, ProposedDecision, WaitError};
 use serde_json::{Value, json};
 
-use super::request_state::{RequestStates, ShownWait};
-use super::{forms, listing};
+use crate::request_state::{RequestStates, ShownWait};
+use crate::{forms, listing};
 
 /// How long an answer is held back while a worker makes the call.
 const HOLD: Duration = Duration::from_secs(8);
@@ -31,14 +31,14 @@ const JOB: &str = "agent-host/jobId";
 
 /// What a client can do with a call that waits, as its request says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Abilities {
+pub(crate) struct Abilities {
     tasks: bool,
     /// Whether it asks its user, by a form.
     asks: bool,
 }
 
 impl Abilities {
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         // Both are of that version; earlier ones had other tasks.
         let is_new = |version: ProtocolVersion| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str();
         if !context.protocol_version().is_some_and(is_new) {
@@ -53,16 +53,16 @@ impl Abilities {
 }
 
 /// The waiting calls of one client.
-pub(super) struct ClientCalls<'a> {
-    pub(super) waiting: &'a WaitingCalls,
-    pub(super) caller: &'a Principal,
-    pub(super) states: &'a RequestStates,
-    pub(super) client: Abilities,
+pub(crate) struct ClientCalls<'a> {
+    pub(crate) waiting: &'a WaitingCalls,
+    pub(crate) caller: &'a Principal,
+    pub(crate) states: &'a RequestStates,
+    pub(crate) client: Abilities,
 }
 
 impl ClientCalls<'_> {
     /// What is answered to a call whose run has just begun to wait.
-    pub(super) async fn begun(
+    pub(crate) async fn begun(
         &self,
         call: &CallToolRequestParams,
         job_id: &str,
@@ -72,7 +72,7 @@ impl ClientCalls<'_> {
     }
 
     /// Goes on with a call that its client repeats with what its user has said.
-    pub(super) async fn go_on(
+    pub(crate) async fn go_on(
         &self,
         call: &CallToolRequestParams,
         state: &str,
@@ -99,13 +99,13 @@ impl ClientCalls<'_> {
     }
 
     /// The task of a job, as it stands by now.
-    pub(super) async fn task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
+    pub(crate) async fn task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         let run = self.read(id, HOLD).await?;
         Ok(GetTaskResult::new(self.detailed(&run)))
     }
 
     /// Takes what the client's user has said. What is not waited for any more is left aside.
-    pub(super) async fn update(&self, id: &str, responses: &InputResponses) -> Result<(), ErrorData> {
+    pub(crate) async fn update(&self, id: &str, responses: &InputResponses) -> Result<(), ErrorData> {
         let run = self.read(id, Duration::ZERO).await?;
         let CallState::Waits(wait) = &run.state else { return Ok(()) };
         let Some(response) = responses.get(&wait.id) else { return Ok(()) };
@@ -115,7 +115,7 @@ impl ClientCalls<'_> {
         }
     }
 
-    pub(super) async fn cancel(&self, id: &str) -> Result<(), ErrorData> {
+    pub(crate) async fn cancel(&self, id: &str) -> Result<(), ErrorData> {
         let run = self.read(id, Duration::ZERO).await?;
         self.waiting.cancel(self.user_id(), &run.job.id).await.map_err(|error| unavailable(&error))
     }
