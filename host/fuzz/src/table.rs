@@ -126,7 +126,7 @@ pub const TARGETS: [Target; 31] = [
         FEW,
         edge::requests,
     ),
-    target("websocket", &["http-edge/src/variant_b/openai/socket/session.rs"], FEW, socket::messages),
+    target("websocket", &["openai-edge/src/socket/session.rs"], FEW, socket::messages),
 ];
 
 /// Readers that take pieces in and hand them on: what they hold is bounded, and who parses it is a target's.

@@ -6,7 +6,7 @@
 //! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
 //! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has rate limit
 //!   and authentication as well, in `variant_b/api_stack.rs`. `variant_b/admin/`: the admin API, by which
-//!   operators look after the tools. `variant_b/openai/`: the agent for clients of OpenAI.
+//!   operators look after the tools. [`Dialect`]: its operations in another crate's form, `openai-edge`.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
 //! - `variant_b/mcp_over_http/`: carries the messages of `mcp-server` over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that
@@ -20,7 +20,7 @@
 //! - `server_sent_events/`: runs as server-sent events.
 //! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not
 //!   change.
-//! - Cargo features: `console`, `mcp` and `openai` leave out the folders of these names.
+//! - Cargo features: `console` and `mcp` leave out the folders of these names.
 //! - `body`, `json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants
 //!   share.
 //!
@@ -28,12 +28,12 @@
 //! store), listening on a socket, reading the environment, spawning tasks.
 
 #![cfg_attr(
-    not(all(feature = "console", feature = "mcp", feature = "openai")),
+    not(all(feature = "console", feature = "mcp")),
     allow(dead_code, unused_imports, reason = "used by what this binary is built without")
 )]
 
-mod answer;
-mod body;
+pub mod answer;
+pub mod body;
 #[cfg(feature = "console")]
 mod console;
 mod dependencies;
@@ -42,29 +42,29 @@ mod fallback;
 mod health_log;
 mod history;
 mod index;
-mod json;
+pub mod json;
 mod metrics;
-mod middleware;
-mod openapi;
+pub mod middleware;
+pub mod openapi;
 mod origins;
 mod output_schema;
-mod path_id;
+pub mod path_id;
 mod readiness;
-mod request;
+pub mod request;
 mod result_json;
 mod router;
-mod server_sent_events;
-mod stack;
+pub mod server_sent_events;
+pub mod stack;
 mod static_text;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tokens;
 mod variant_a;
-mod variant_b;
+pub mod variant_b;
 
 pub use dependencies::{
-    AnsweredRequest, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits, RenderMetrics,
-    SOCKET_TASK, Settings, VariantA, VariantB,
+    AnsweredRequest, Dialect, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits,
+    RenderMetrics, RouteState, SOCKET_TASK, Settings, VariantA, VariantB,
 };
 pub use docs::{Page as DocumentPage, pages as document_pages};
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};

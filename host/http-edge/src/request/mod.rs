@@ -18,12 +18,12 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub(crate) use field::{Elsewhere, Field, Kind, Object, Pattern};
-pub(crate) use issue::{Issue, Issues, MOST_QUOTED, Step, dotted};
-pub(crate) use value::{FromJson, take};
+pub use field::{Elsewhere, Field, Kind, Object, Pattern};
+pub use issue::{Issue, Issues, MOST_QUOTED, Step, dotted};
+pub use value::{FromJson, take};
 
 /// A body, an object in one, or the parameters of a query string.
-pub(crate) trait Request: FromJson {
+pub trait Request: FromJson {
     /// What is said of it.
     const OBJECT: &'static Object;
 
@@ -32,7 +32,8 @@ pub(crate) trait Request: FromJson {
 }
 
 /// Declares a type of request. Comments are the descriptions in the document.
-macro_rules! request {
+#[macro_export]
+macro_rules! declare_request {
     (
         $(#[doc = $about:literal])+
         $visibility:vis struct $name:ident = $manner:expr;
@@ -63,16 +64,16 @@ macro_rules! request {
         }
     };
 }
-pub(crate) use request;
+pub use declare_request as request;
 
 /// Reads a body that is JSON.
-pub(crate) fn read<T: Request>(body: Value) -> Result<T, Issues> {
+pub fn read<T: Request>(body: Value) -> Result<T, Issues> {
     check::check(T::OBJECT, &body, false)?;
     take_checked(body)
 }
 
 /// Reads the value of one field.
-pub(crate) fn read_field<T: FromJson>(field: &Field, value: &Value) -> Result<T, Issue> {
+pub fn read_field<T: FromJson>(field: &Field, value: &Value) -> Result<T, Issue> {
     check::check_field(field, value)?;
     let path = vec![Step::Name(field.name)];
     T::from_json(Some(value.clone()))
@@ -85,7 +86,7 @@ fn take_checked<T: Request>(value: Value) -> Result<T, Issues> {
 }
 
 /// Reads a query string. Of a parameter that is given twice the first counts.
-pub(crate) fn read_query<T: Request>(query: Option<&str>) -> Result<T, Issues> {
+pub fn read_query<T: Request>(query: Option<&str>) -> Result<T, Issues> {
     let given = T::OBJECT.fields.iter().filter_map(|field| {
         let text = find(query, field.name).filter(|text| !(field.empty_is_absent && text.is_empty()))?;
         Some((field.name.to_owned(), field.kind.of_text(text.into_owned())))

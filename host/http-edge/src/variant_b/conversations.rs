@@ -103,11 +103,11 @@ pub(super) async fn delete_conversation(
 }
 
 /// Somebody else's run is part of it at this moment.
-pub(super) fn busy() -> Error {
+pub fn busy() -> Error {
     InvokeError::Conversation(ConversationRefusal::Busy).into()
 }
 
-pub(super) fn unavailable(error: ConversationError) -> Error {
+pub fn unavailable(error: ConversationError) -> Error {
     InvokeError::Conversation(error.into()).into()
 }
 

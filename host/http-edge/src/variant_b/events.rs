@@ -197,11 +197,11 @@ async fn is_over(streams: &RunStreams, run: &FoundRun, after: Option<Position>) 
     }
 }
 
-pub(super) fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<StreamPermit, Error> {
+pub fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<StreamPermit, Error> {
     edge.streams.acquire(user_id).ok_or(Error::TooManyStreams)
 }
 
-pub(super) fn location(run_id: &str) -> String {
+pub fn location(run_id: &str) -> String {
     format!("/api/agent/runs/{run_id}/events")
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn read(State(edge): State<Shared>) -> Response {
         checks: ["database", "redis", "llm"].into_iter().zip(&checks).map(CheckLine::from).collect(),
         limits: Limits::from(edge.settings),
         features: Features {
-            openai: variant.openai,
+            openai: variant.openai.is_some(),
             webhooks: variant.webhooks.is_some(),
             cluster: variant.cluster.is_some(),
             result_cache: variant.cache.is_some(),
