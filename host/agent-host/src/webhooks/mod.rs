@@ -79,7 +79,7 @@ impl HttpWebhooks {
         let limit = if self.slow.holds(&host) { TIMEOUT_OF_SLOW } else { TIMEOUT };
         let request =
             Request { reach, ..Request::post(url, self.headers(message, now)?, message.body.clone()) };
-        // Its names are strangers': those of one user that hang delay nobody else's.
+        // Receivers are named by strangers: names of one user that hang delay nobody else's webhooks.
         let client = self.client.on_behalf_of(user_id);
         let sent = timeout(limit, client.send(request)).await;
         let sent = sent.unwrap_or(Err(ConnectError::Timeout(limit).into()));

@@ -276,7 +276,7 @@ async fn jobs_are_claimed_and_taken_back_and_schedules_go_on_while_the_memory_of
     let server = Redis::start().await;
     let queue = queue(&server);
     let stalled = queue.add(&JobData::new("q", "u")).await.unwrap();
-    // Its worker died: it is active, and nobody holds it.
+    // The job's worker died: it is active, and nobody holds it.
     let list = |name: &str| format!("bull:{QUEUE}:{name}");
     assert_eq!(server.ask(&["LREM", &list("wait"), "1", &stalled]).await, "1");
     assert_eq!(server.ask(&["LPUSH", &list("active"), &stalled]).await, "1");
