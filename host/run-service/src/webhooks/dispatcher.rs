@@ -221,7 +221,7 @@ impl Dispatcher {
     ) -> (WebhookState, Option<Duration>) {
         let (at, began) = (clock::now(), Instant::now());
         let (around, span) = spans::deliver(webhook);
-        let sending = self.context.sender.send(&webhook.url, message);
+        let sending = self.context.sender.send(&webhook.user_id, &webhook.url, message);
         let reply = sending.in_trace(span.inner()).instrument(around).await;
         spans::delivered(&span, &reply);
         let (state, retry_after) = (reply.state(), reply.retry_after);

@@ -47,7 +47,7 @@ impl WebhookSender for Receiver {
         Ok(())
     }
 
-    async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply {
+    async fn send(&self, _user_id: &str, url: &str, message: &WebhookMessage) -> WebhookReply {
         self.got.lock().push((Instant::now(), message.clone()));
         self.count(url, 1);
         let takes = *self.takes.lock();

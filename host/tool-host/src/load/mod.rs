@@ -271,19 +271,20 @@ async fn compile(
     // files that were compiled before need not wait for it.
     let memory = content.permit.as_ref().map(ContentPermit::memory);
     let mut content = Content { permit: None, ..content };
-    let permit = match runtime.compilers.try_permit() {
+    let bytes = content.bytes.len();
+    let permit = match runtime.compilers.try_permit(bytes) {
         Some(permit) => permit,
         None => {
             // Files that wait for a compiler are dropped and read again, so that a folder of large ones does
             // not fill the memory.
             let known = without_bytes(content);
-            let permit = runtime.compilers.permit().await?;
+            let permit = runtime.compilers.permit(bytes).await?;
             content = unchanged(source.read().await?, &known)?;
             permit
         }
     };
     let file = format!("{name}.wasm");
-    tracing::info!(file, bytes = content.bytes.len(), "compiling");
+    tracing::info!(file, bytes, "compiling");
     let begun = Instant::now();
     let compiled = compile_to(runtime, &content, CompiledCache::output).await;
     let code = match compiled {
