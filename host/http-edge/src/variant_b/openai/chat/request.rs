@@ -4,7 +4,7 @@ use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
 use super::super::input::conversation::{Conversation, RunInput, check_calls, check_length};
-use super::super::input::parameters::{self, Fields, INCLUDE_USAGE, OF_COMPLETIONS, STREAM, TEMPERATURE};
+use super::super::input::parameters::{self, Fields, OF_COMPLETIONS, STREAM, TEMPERATURE};
 use super::super::input::{allowed_tools, content, functions, rules};
 use crate::variant_b::error::Problem;
 
@@ -50,11 +50,17 @@ pub(crate) fn read(body: Value) -> Result<ChatRequest, Problem> {
     })
 }
 
+/// Whether the last chunk of a stream says what the run has cost.
 fn includes_usage(fields: &Fields) -> Result<bool, Problem> {
-    match fields.get("stream_options") {
-        None => Ok(false),
-        Some(Value::Object(options)) => Ok(parameters::read(options, &INCLUDE_USAGE)?.unwrap_or_default()),
-        Some(_) => Err(Problem::wrong_type("stream_options", "an object")),
+    let includes = match fields.get("stream_options") {
+        None => None,
+        Some(Value::Object(options)) => options.get("include_usage"),
+        Some(_) => return Err(Problem::wrong_type("stream_options", "an object")),
+    };
+    match includes {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(includes)) => Ok(*includes),
+        Some(_) => Err(Problem::wrong_type("stream_options.include_usage", "a boolean")),
     }
 }
 
@@ -224,6 +230,24 @@ mod tests {
         };
         assert_eq!(read(asked(("max_tokens", json!(5)))).unwrap().options.max_tokens, Some(7));
         assert_eq!(refused(asked(("max_tokens", json!("5")))).1, "max_tokens");
+    }
+
+    #[test]
+    fn null_is_as_good_as_nothing_in_the_options_of_a_stream_too() {
+        let asked = |options: &Value| {
+            let messages = json!([{"role": "user", "content": "hi"}]);
+            json!({"model": "agent", "messages": messages, "stream_options": options})
+        };
+        for (options, includes) in [
+            (json!(null), false),
+            (json!({}), false),
+            (json!({"include_usage": null}), false),
+            (json!({"include_usage": false}), false),
+            (json!({"include_usage": true}), true),
+        ] {
+            assert_eq!(read(asked(&options)).unwrap().include_usage, includes, "{options}");
+        }
+        assert_eq!(refused(asked(&json!({"include_usage": 1}))).1, "stream_options.include_usage");
     }
 
     #[test]

@@ -117,9 +117,6 @@ pub(crate) const TEMPERATURE: Field = Field::new("temperature", Kind::Number)
 pub(crate) const STREAM: Field =
     switch("stream").about("Whether the answer is a stream.").example(|| json!(false));
 
-/// Whether the last chunk of a stream says what the run has cost.
-pub(crate) const INCLUDE_USAGE: Field = switch("include_usage");
-
 /// The most tokens of a reply. What is more than the type holds is more than any budget.
 pub(crate) const fn tokens(name: &'static str) -> Field {
     let about = "Most tokens that the model may write in one reply.";
