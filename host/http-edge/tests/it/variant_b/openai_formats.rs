@@ -140,12 +140,15 @@ async fn what_a_limit_cut_off_is_no_answer_of_a_form() {
 
 #[tokio::test]
 async fn a_format_is_repeated_as_it_was_sent_and_may_refer_to_itself() {
-    for strict in [Some(true), Some(false), None] {
+    for (strict, about) in [(Some(true), Some("A sum.")), (Some(false), None), (None, Some("Of two."))] {
         let fakes = saying([says(r#"{"sum": 3}"#)]);
         let mut format = of_response();
         format["text"]["format"]["strict"] = json!(strict);
+        format["text"]["format"]["description"] = json!(about);
         let answered = fakes.post(RESPONSES, response(&format)).await.json();
-        assert_eq!(answered["text"]["format"]["strict"], json!(strict.unwrap_or(true)));
+        let repeated = &answered["text"]["format"];
+        assert_eq!(repeated["strict"], json!(strict.unwrap_or(true)));
+        assert_eq!(repeated["description"], json!(about));
     }
     let mut format = of_response();
     format["text"]["format"]["schema"]["properties"]["parts"] =
