@@ -73,7 +73,11 @@ fn read_message(message: &Value, param: &str, conversation: &mut Conversation) -
         Some("user") => conversation.user(content::of_user(content, &at("content"))?),
         Some("assistant") => {
             let calls = read_calls(fields.get("tool_calls"), &at("tool_calls"), conversation)?;
-            let said = content::text_if_any(content, &at("content"))?;
+            let mut said = content::text_if_any(content, &at("content"))?;
+            // As clients send back what they were answered: one of the two is null.
+            if said.is_empty() {
+                said = content::text_if_any(fields.get("refusal"), &at("refusal"))?;
+            }
             conversation.assistant(said, calls);
         }
         Some("tool") => {
@@ -230,6 +234,24 @@ mod tests {
         };
         assert_eq!(read(asked(("max_tokens", json!(5)))).unwrap().options.max_tokens, Some(7));
         assert_eq!(refused(asked(("max_tokens", json!("5")))).1, "max_tokens");
+    }
+
+    #[test]
+    fn a_refusal_is_what_the_agent_said_where_it_said_nothing_else() {
+        let asked = |content: Value, refusal: Value| {
+            let said = json!({"role": "assistant", "content": content, "refusal": refusal});
+            let user = json!({"role": "user", "content": "hi"});
+            read(json!({"model": "agent", "messages": [user, said, user]}))
+        };
+        for (content, refusal, words) in [
+            (json!(null), json!("It is no JSON."), "It is no JSON."),
+            (json!("3"), json!("It is no JSON."), "3"),
+            (json!("3"), json!(null), "3"),
+        ] {
+            let said = asked(content, refusal).unwrap().options.history.remove(1);
+            assert_eq!(said, Message::Assistant { content: words.into(), tool_calls: vec![] });
+        }
+        assert!(asked(json!(null), json!(1)).is_err());
     }
 
     #[test]
