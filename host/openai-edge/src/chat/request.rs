@@ -4,7 +4,7 @@ use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
 use super::super::input::conversation::{Conversation, RunInput, check_calls, check_length};
-use super::super::input::parameters::{self, Fields, INCLUDE_USAGE, OF_COMPLETIONS, STREAM, TEMPERATURE};
+use super::super::input::parameters::{self, Fields, OF_COMPLETIONS, STREAM, TEMPERATURE};
 use super::super::input::{allowed_tools, content, functions, rules};
 use http_edge::variant_b::error::Problem;
 
@@ -50,11 +50,17 @@ pub(crate) fn read(body: Value) -> Result<ChatRequest, Problem> {
     })
 }
 
+/// Whether the last chunk of a stream says what the run has cost.
 fn includes_usage(fields: &Fields) -> Result<bool, Problem> {
-    match fields.get("stream_options") {
-        None => Ok(false),
-        Some(Value::Object(options)) => Ok(parameters::read(options, &INCLUDE_USAGE)?.unwrap_or_default()),
-        Some(_) => Err(Problem::wrong_type("stream_options", "an object")),
+    let includes = match fields.get("stream_options") {
+        None => None,
+        Some(Value::Object(options)) => options.get("include_usage"),
+        Some(_) => return Err(Problem::wrong_type("stream_options", "an object")),
+    };
+    match includes {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(includes)) => Ok(*includes),
+        Some(_) => Err(Problem::wrong_type("stream_options.include_usage", "a boolean")),
     }
 }
 
@@ -67,7 +73,11 @@ fn read_message(message: &Value, param: &str, conversation: &mut Conversation) -
         Some("user") => conversation.user(content::of_user(content, &at("content"))?),
         Some("assistant") => {
             let calls = read_calls(fields.get("tool_calls"), &at("tool_calls"), conversation)?;
-            let said = content::text_if_any(content, &at("content"))?;
+            let mut said = content::text_if_any(content, &at("content"))?;
+            // As clients send back what they were answered: one of the two is null.
+            if said.is_empty() {
+                said = content::text_if_any(fields.get("refusal"), &at("refusal"))?;
+            }
             conversation.assistant(said, calls);
         }
         Some("tool") => {
@@ -224,6 +234,42 @@ mod tests {
         };
         assert_eq!(read(asked(("max_tokens", json!(5)))).unwrap().options.max_tokens, Some(7));
         assert_eq!(refused(asked(("max_tokens", json!("5")))).1, "max_tokens");
+    }
+
+    #[test]
+    fn a_refusal_is_what_the_agent_said_where_it_said_nothing_else() {
+        let asked = |content: Value, refusal: Value| {
+            let said = json!({"role": "assistant", "content": content, "refusal": refusal});
+            let user = json!({"role": "user", "content": "hi"});
+            read(json!({"model": "agent", "messages": [user, said, user]}))
+        };
+        for (content, refusal, words) in [
+            (json!(null), json!("It is no JSON."), "It is no JSON."),
+            (json!("3"), json!("It is no JSON."), "3"),
+            (json!("3"), json!(null), "3"),
+        ] {
+            let said = asked(content, refusal).unwrap().options.history.remove(1);
+            assert_eq!(said, Message::Assistant { content: words.into(), tool_calls: vec![] });
+        }
+        assert!(asked(json!(null), json!(1)).is_err());
+    }
+
+    #[test]
+    fn null_is_as_good_as_nothing_in_the_options_of_a_stream_too() {
+        let asked = |options: &Value| {
+            let messages = json!([{"role": "user", "content": "hi"}]);
+            json!({"model": "agent", "messages": messages, "stream_options": options})
+        };
+        for (options, includes) in [
+            (json!(null), false),
+            (json!({}), false),
+            (json!({"include_usage": null}), false),
+            (json!({"include_usage": false}), false),
+            (json!({"include_usage": true}), true),
+        ] {
+            assert_eq!(read(asked(&options)).unwrap().include_usage, includes, "{options}");
+        }
+        assert_eq!(refused(asked(&json!({"include_usage": 1}))).1, "stream_options.include_usage");
     }
 
     #[test]

@@ -12,6 +12,10 @@ use http_edge::variant_b::error::Problem;
 /// The types of parts that are images: that of chat completions, and that of responses.
 pub(crate) const KINDS: [&str; 2] = ["image_url", "input_image"];
 
+/// A detail that only the newest models know, and that clients of OpenAI may send to any. It is read as
+/// `high`, the closest look that all of them know.
+const ORIGINAL: &str = "original";
+
 /// The image that a part of the type `kind` is, one of [`KINDS`].
 pub(crate) fn read(part: &Value, kind: &str, param: &str) -> Result<Image, Problem> {
     let at = format!("{param}.image_url");
@@ -35,9 +39,10 @@ pub(crate) fn read(part: &Value, kind: &str, param: &str) -> Result<Image, Probl
 fn new(url: &str, detail: Option<&Value>, at_url: &str, at_detail: &str) -> Result<Image, Problem> {
     let detail = match detail {
         None => None,
+        Some(Value::String(detail)) if detail == ORIGINAL => Some(ImageDetail::High),
         Some(Value::String(detail)) => {
             let known = ImageDetail::ALL.into_iter().find(|known| known.as_str() == detail);
-            let wrong = || Problem::invalid(at_detail, "it must be 'auto', 'low' or 'high'.");
+            let wrong = || Problem::invalid(at_detail, "it must be 'auto', 'low', 'high' or 'original'.");
             Some(known.ok_or_else(wrong)?)
         }
         Some(_) => return Err(Problem::wrong_type(at_detail, "a string")),
@@ -99,7 +104,7 @@ fn url() -> Value {
 fn detail() -> Value {
     let known = ImageDetail::ALL.map(ImageDetail::as_str);
     json!({
-        "type": ["string", "null"], "enum": [known[0], known[1], known[2], null], "examples": ["auto"],
+        "type": ["string", "null"], "enum": [known[0], known[1], known[2], ORIGINAL, null], "examples": ["auto"],
         "description": "How closely the model is to look, where its provider knows the difference.",
     })
 }
@@ -114,6 +119,7 @@ mod tests {
     fn an_image_is_read_in_both_forms() {
         let plain = Image::new(PIXEL, None).unwrap();
         let low = Image::new("https://example.com/a.png", Some(ImageDetail::Low)).unwrap();
+        let high = Image::new("https://example.com/a.png", Some(ImageDetail::High)).unwrap();
         for (part, read_as) in [
             (json!({"type": "image_url", "image_url": {"url": PIXEL}}), &plain),
             (json!({"type": "image_url", "image_url": {"url": PIXEL, "detail": null}}), &plain),
@@ -123,6 +129,10 @@ mod tests {
                 &low,
             ),
             (json!({"type": "input_image", "image_url": "https://example.com/a.png", "detail": "low"}), &low),
+            (
+                json!({"type": "input_image", "image_url": "https://example.com/a.png", "detail": "original"}),
+                &high,
+            ),
         ] {
             assert_eq!(read(&part, part["type"].as_str().unwrap(), "p").as_ref(), Ok(read_as), "{part}");
         }

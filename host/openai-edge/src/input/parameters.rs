@@ -41,6 +41,7 @@ const LEAVES_OUT: &str =
     "The oldest turns are dropped when the token budget has no room for them: leave it out, or send 'auto'.";
 const ONE_ANSWER: &str = "The agent gives one answer to each request.";
 const NO_SOUND: &str = "The agent answers in text.";
+const NO_MODERATION: &str = "Nothing that is said is judged here: moderate it before and behind the agent.";
 
 /// Parameters of chat completions that are refused.
 pub(crate) const OF_CHATS: &[Refused] = &[
@@ -53,6 +54,7 @@ pub(crate) const OF_CHATS: &[Refused] = &[
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     parameter("logit_bias", is_empty, "The agent may use any word."),
     parameter("web_search_options", |_| false, OWN_TOOLS),
+    parameter("moderation", |_| false, NO_MODERATION),
 ];
 
 /// Refused parameters of responses.
@@ -64,6 +66,7 @@ pub(crate) const OF_RESPONSES: &[Refused] = &[
     value("truncation", |how| *how == "auto", LEAVES_OUT),
     parameter("top_logprobs", |count| *count == 0, NO_PROBABILITIES),
     value("include", |list| !has(list, "message.output_text.logprobs"), NO_PROBABILITIES),
+    parameter("moderation", |_| false, NO_MODERATION),
 ];
 
 /// Refused in messages of a WebSocket.
@@ -116,9 +119,6 @@ pub(crate) const TEMPERATURE: Field = Field::new("temperature", Kind::Number)
 
 pub(crate) const STREAM: Field =
     switch("stream").about("Whether the answer is a stream.").example(|| json!(false));
-
-/// Whether the last chunk of a stream says what the run has cost.
-pub(crate) const INCLUDE_USAGE: Field = switch("include_usage");
 
 /// The most tokens of a reply. What is more than the type holds is more than any budget.
 pub(crate) const fn tokens(name: &'static str) -> Field {
@@ -219,10 +219,12 @@ mod tests {
             (OF_CHATS, "functions", tool, "unsupported_parameter"),
             (OF_CHATS, "logprobs", json!(true), "unsupported_parameter"),
             (OF_CHATS, "logit_bias", json!({"1": -100}), "unsupported_parameter"),
+            (OF_CHATS, "moderation", json!({"model": "omni-moderation-latest"}), "unsupported_parameter"),
             (OF_RESPONSES, "n", json!(2), "unsupported_value"),
             (OF_RESPONSES, "logprobs", json!(true), "unsupported_parameter"),
             (OF_RESPONSES, "truncation", json!("disabled"), "unsupported_value"),
             (OF_RESPONSES, "prompt", json!({"id": "pmpt_1"}), "unsupported_parameter"),
+            (OF_RESPONSES, "moderation", json!({"model": "omni-moderation-latest"}), "unsupported_parameter"),
             (OF_RESPONSES, "include", json!(["message.output_text.logprobs"]), "unsupported_value"),
         ] {
             let mut body = Fields::new();

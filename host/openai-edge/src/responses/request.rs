@@ -92,8 +92,14 @@ pub(crate) fn read_input(fields: &Fields, conversation: &mut Conversation) -> Re
 
 fn echo(mut fields: Fields, place: &Place, rules: &ReplyRules) -> Result<Echo, Problem> {
     let metadata = json!(metadata::read(fields.get("metadata"))?);
+    let of_format = |name: &str| fields.get("text").and_then(|text| text.get("format")?.get(name));
     // The answer is held against its schema whether that was sent or not.
-    let strict = fields.get("text").and_then(|text| text.pointer("/format/strict")) != Some(&false.into());
+    let mut format = rules::repeated(rules, of_format("strict") != Some(&false.into()));
+    if let Some(given @ Value::String(_)) = of_format("description")
+        && let Some(own) = format.get_mut("description")
+    {
+        own.clone_from(given);
+    }
     // Also parts are repeated as one text: readers of responses know no other form.
     let instructions = match fields.get("instructions") {
         None => Value::Null,
@@ -103,7 +109,7 @@ fn echo(mut fields: Fields, place: &Place, rules: &ReplyRules) -> Result<Echo, P
         instructions,
         tools: functions::repeated(&fields),
         tool_choice: fields.remove("tool_choice").unwrap_or_else(|| "auto".into()),
-        format: rules::repeated(rules, strict),
+        format,
         parallel_tool_calls: !rules.one_call,
         metadata,
         place: place.clone(),

@@ -165,7 +165,10 @@ fn chat_message() -> Value {
         },
         {
             "type": "object", "required": ["role"], "description": "What the model said.",
-            "properties": { "role": role(&["assistant"]), "content": text_if_any, "tool_calls": calls },
+            "properties": {
+                "role": role(&["assistant"]), "content": text_if_any, "tool_calls": calls,
+                "refusal": of(["string", "null"], "What it said in place of an answer.", "The reply is not JSON."),
+            },
         },
         {
             "type": "object", "required": ["role", "content", "tool_call_id"], "description": "The answer to a call.",

@@ -365,7 +365,9 @@ impl WriteRun for ResponseEvents {
                 indexes.iter().for_each(|index| self.items.started(*index));
             }
             Event::RecordingStarted { index, .. } => self.items.started(*index),
-            Event::Waiting { waits, .. } if !waits.is_empty() => self.items.waits(),
+            // In the background no client is asked. A call that waits stands where it stands in the response
+            // that is read at the end, so that both name it alike.
+            Event::Waiting { waits, .. } if !(waits.is_empty() || self.is_background) => self.items.waits(),
             Event::Started { .. }
             | Event::NestedStarted { .. }
             | Event::NestedReturned { .. }

@@ -6,7 +6,8 @@ use agent_core::words::{AgentResult, StopReason};
 /// somebody is such a reason as well: it is no JSON, and stands in the place of the answer.
 pub(crate) fn refusal(result: &AgentResult, is_formatted: bool) -> Option<&str> {
     match result.stop_reason {
-        StopReason::InvalidOutput => result.output_error.as_deref(),
+        // Also of a model that said nothing: no text is no JSON.
+        StopReason::InvalidOutput | StopReason::EmptyReply => result.output_error.as_deref(),
         StopReason::Completed if is_formatted && result.output_value.is_none() => Some(&result.output),
         _ => None,
     }
