@@ -303,11 +303,18 @@ impl Inventory {
         self.unreadable = Some(ToolFault { file: ".".into(), error });
     }
 
-    /// Whether the folder that is absent now was there, so that its mount may have gone away.
+    /// Whether the folder that is absent now was there, so that its mount may have gone away. What served last
+    /// says so only where replicas never agreed on it: versions that were sent were no files of the folder.
     fn had_files(&self, listing: &Listing) -> bool {
-        let mut before = self.in_folder.keys().chain(self.remembered.last_good.keys());
+        let served = self.remembered.last_good.keys().filter(|_| !self.has_agreed());
+        let mut before = self.in_folder.keys().chain(served);
         self.is_absent == Some(false)
             || before.any(|file| !listing.files.contains_key(file) && !self.missing.is_of_server(file))
+    }
+
+    /// Whether what served here last was decided by records.
+    fn has_agreed(&self) -> bool {
+        self.agreement.is_some() && self.remembered.has_agreed
     }
 
     /// Logs an event and adds it to the state: at the level `debug` the log has the history of the tool set.
