@@ -108,7 +108,7 @@ impl Inventory {
                 agreement.goes_by_folder = true;
                 tracing::info!(%error, "the store of tool versions does not answer yet: until it does the tools folder decides");
                 if let Some(listing) = agreement.listing.clone() {
-                    self.compare(looks_of(&listing));
+                    self.compare(self.decided_by_folder(&listing));
                 }
             }
         }

@@ -334,11 +334,23 @@ impl Inventory {
                     self.propose_from_folder();
                     self.load_what_is_due();
                 } else if goes_by_folder {
-                    self.compare(looks_of(listing));
+                    self.compare(self.decided_by_folder(listing));
                 }
             }
             None => self.compare(looks_of(listing)),
         }
+    }
+
+    /// What is to serve while the folder decides, because the store has not answered yet: the files of the
+    /// folder, and the versions that served here last and were none, such as those that were sent.
+    fn decided_by_folder(&self, listing: &Listing) -> BTreeMap<String, Looks> {
+        let mut looks = looks_of(listing);
+        let served = self.remembered.last_good.iter().filter(|_| self.has_agreed());
+        for (file, version) in served.filter(|(file, _)| !self.in_folder.contains_key(*file)) {
+            let facts = version.facts.clone().unwrap_or_default();
+            looks.entry(file.clone()).or_insert(Looks::Kept { digest: version.digest.clone(), facts });
+        }
+        looks
     }
 
     /// Compares what is to serve with what is known of it.

@@ -197,8 +197,10 @@ impl Inventory {
     /// did when it served last.
     fn approved(&self, file: &str, looks: &Looks, digest: &str) -> Result<Approved, LoadError> {
         match looks {
-            Looks::Kept { .. } => self.recorded(file, digest).ok_or(LoadError::NotAgreed),
-            Looks::File(_) => Ok(self.remembered_as(file, digest)),
+            Looks::Kept { .. } if !self.folder_decides() => {
+                self.recorded(file, digest).ok_or(LoadError::NotAgreed)
+            }
+            Looks::Kept { .. } | Looks::File(_) => Ok(self.remembered_as(file, digest)),
         }
     }
 
