@@ -98,6 +98,8 @@ pub(crate) struct Inventory {
     agreement: Option<Agreement>,
     /// The files that were proposed from the folder, with the digests that they had then.
     in_folder: BTreeMap<String, String>,
+    /// Those of them that are gone, until that is written to the store.
+    leaving: BTreeMap<String, String>,
     missing: MissingFiles,
     /// What the memory holds, or is to hold while `memory_is_behind`.
     remembered: Remembered,
@@ -157,6 +159,7 @@ impl Inventory {
             memory,
             agreement: rollout.map(Agreement::new),
             in_folder: remembered.in_folder.clone(),
+            leaving: BTreeMap::new(),
             missing: MissingFiles::beside(remembered.servers.clone()),
             originals: remembered.last_good.values().map(|version| version.digest.clone()).collect(),
             remembered,

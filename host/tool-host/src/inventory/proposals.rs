@@ -141,6 +141,7 @@ impl Inventory {
         let Some(digest) = self.in_folder.remove(file) else { return };
         let (Some(agreement), Some(name)) = (&self.agreement, component_name(file)) else { return };
         let (rollout, name) = (agreement.rollout.clone(), name.to_owned());
+        self.leaving.insert(file.to_owned(), digest.clone());
         let work = async move {
             let change = Change::FileGone { digest: digest.clone() };
             match rollout.change(&name, FOLDER, |_| Ok(change.clone())).await {

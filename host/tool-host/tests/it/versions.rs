@@ -121,6 +121,25 @@ async fn a_file_that_is_gone_stops_and_an_uploaded_version_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_stops_though_its_replica_ends_before_that_is_written_down() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1")), ("other.wasm", &named("other"))]).await;
+    fleet.store.writes.hang(true);
+    let asked = fleet.store.records_asked.load(Ordering::SeqCst);
+    std::fs::remove_file(one.host.tools.path().join("other.wasm")).unwrap();
+    one.until(|_| fleet.store.records_asked.load(Ordering::SeqCst) > asked).await;
+    // Each of these is a step, and what there is to remember of a step is remembered before the next one.
+    for (faults, file) in [(1, "a.wasm"), (2, "b.wasm")] {
+        one.host.put(file, b"\0asm");
+        one.until(|host| host.faults().len() == faults).await;
+    }
+    let (tools, cache) = one.stop();
+    fleet.store.writes.hang(false);
+    let again = fleet.start(tools, cache).await;
+    again.until(|host| host.names() == ["greet"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_rollback_to_a_version_whose_bytes_are_gone_is_refused() {
     let fleet = Fleet::new(false);
     let one = fleet.replica(&[]).await;
