@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::ports::{
-    AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload, Versions,
+    AdminAction, AdminError, KeptComponent, Operator, ToolAdmin, ToolVersions, Toolbox, Upload, Versions,
 };
 use agent_core::testing::TestToolVersions;
 use agent_core::words::{Principal, ToolOutcome, VersionStatus};
@@ -452,6 +452,21 @@ async fn a_store_that_announces_changes_is_asked_for_them_rarely() {
     watched(16).await;
     let asked = watched(20).await;
     assert!(often.contains(&asked), "as before: {asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_record_names_is_gone_within_two_hours_also_where_changes_are_announced() {
+    let (store, seen) = (Arc::new(TestToolVersions::default()), Arc::new(Seen::default()));
+    store.announce(true);
+    let nobodys = KeptComponent { bytes: Bytes::from_static(b"component"), signature: None };
+    store.keep("nobodys", "sha256:1", &nobodys).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), limits(), seen.clone());
+    config.versions = Some(store.clone());
+    let host = Host::begin(config, folder, seen).await;
+    let watch = tokio::time::timeout(Duration::from_hours(2), host.host.watch());
+    assert!(watch.await.is_err(), "following never ends");
+    assert!(store.digests().is_empty());
 }
 
 /// A file is read before the store is asked about it, and its bytes are held until the store has answered.
