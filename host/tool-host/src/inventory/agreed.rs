@@ -284,7 +284,9 @@ impl Inventory {
             Err(error) => error,
         };
         let retry = agreement.trial_retries.entry(id.to_owned()).or_default();
-        if retry.record_failure(&error, std::time::Instant::now()) {
+        let comes_again = retry.record_failure(&error, std::time::Instant::now());
+        // A trial waits for nobody who may send its bytes again.
+        if comes_again && !matches!(error, LoadError::Gone) {
             tracing::warn!(component = name, %error, "a version that is to be tried cannot be loaded yet");
             agreement.trials.remove(id);
             return;

@@ -41,3 +41,17 @@ async fn what_was_sent_serves_after_restarts_while_the_store_is_away_and_what_wa
     one.act("sent", AdminAction::Disable).await.unwrap();
     one.until(|host| host.names().is_empty()).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_whose_bytes_are_gone_serves_when_they_are_sent_again() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[]).await;
+    let digest = one.upload("sent", &named("sent")).await.record.active.unwrap();
+    drop(one);
+    fleet.store.lose(&digest);
+    // Another machine, which has no copy of it.
+    let two = fleet.replica(&[]).await;
+    assert!(two.host.faults()[0].contains("bytes are gone: upload"), "{:?}", two.host.faults());
+    two.upload("sent", &named("sent")).await;
+    two.until(|host| host.names() == ["sent"] && host.faults().is_empty()).await;
+}
