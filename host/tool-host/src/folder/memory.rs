@@ -137,7 +137,8 @@ impl Memory {
     pub(crate) fn keep_original(&self, name: &str, content: &Content) -> io::Result<()> {
         let path = self.original_path(&content.digest);
         let signature_path = signature_path(&path, name);
-        // Before the bytes: a copy without its signature would be refused at each load, and never mended.
+        // The signature is written first. A kill between the two writes would else leave a copy without it,
+        // which every load would refuse.
         match &content.signature {
             Some(signature) => put(&self.folder, &signature_path, signature)?,
             None => temp_file::remove(&signature_path)?,
@@ -355,7 +356,7 @@ mod tests {
     fn a_copy_never_lies_there_without_its_signature() {
         let folder = tempfile::tempdir().unwrap();
         let (memory, name) = (Memory::new(folder.path(), Path::new("/a")), sha256(b"bytes"));
-        // Of the two writes, that of the bytes does not come to pass.
+        // The write of the bytes fails, in the place of a kill between the two writes.
         fs::create_dir(memory.original_path(&name)).unwrap();
         let signed = Content { signature: Some(vec![7; 64]), ..content(b"bytes") };
         memory.keep_original("echo", &signed).unwrap_err();

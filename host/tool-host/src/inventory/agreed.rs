@@ -285,7 +285,7 @@ impl Inventory {
         };
         let retry = agreement.trial_retries.entry(id.to_owned()).or_default();
         let comes_again = retry.record_failure(&error, std::time::Instant::now());
-        // A trial waits for nobody who may send its bytes again.
+        // Bytes that are gone may be uploaded again for a version that serves; a trial of them has failed.
         if comes_again && !matches!(error, LoadError::Gone) {
             tracing::warn!(component = name, %error, "a version that is to be tried cannot be loaded yet");
             agreement.trials.remove(id);

@@ -18,8 +18,8 @@ use crate::error::LoadError;
 use crate::folder::Listing;
 use crate::rollout::{self, Counted, FirstCalls, Rollout, RunningTrial};
 
-/// How often components that no record names are looked for. With the hour that these are kept they are gone
-/// within two, which is what an operator is told who needs their room.
+/// How often components that no record names are looked for. With the hour for which they are kept, that is
+/// less than the two hours that `Rollout::check_room` tells operators.
 pub(super) const PRUNED_EVERY: Duration = Duration::from_mins(30);
 
 /// The records and what comes of them.

@@ -98,7 +98,7 @@ pub(crate) struct Inventory {
     agreement: Option<Agreement>,
     /// The files that were proposed from the folder, with the digests that they had then.
     in_folder: BTreeMap<String, String>,
-    /// Those of them that are gone, until that is written to the store.
+    /// Files that are gone from the folder, with their digests, until the store has it written down.
     leaving: BTreeMap<String, String>,
     missing: MissingFiles,
     /// What the memory holds, or is to hold while `memory_is_behind`.
@@ -307,7 +307,7 @@ impl Inventory {
     }
 
     /// Whether the folder that is absent now was there, so that its mount may have gone away. What served last
-    /// says so only where replicas never agreed on it: versions that were sent were no files of the folder.
+    /// tells only where the folder decided: records also name versions that were never files of it.
     fn had_files(&self, listing: &Listing) -> bool {
         let served = self.remembered.last_good.keys().filter(|_| !self.has_agreed());
         let mut before = self.in_folder.keys().chain(served);
@@ -344,8 +344,8 @@ impl Inventory {
         }
     }
 
-    /// What is to serve while the folder decides, because the store has not answered yet: the files of the
-    /// folder, and the versions that served here last and were none, such as those that were sent.
+    /// What is to serve until the store has answered: the files of the folder, and the versions that served
+    /// here last without being files of it, such as uploaded ones.
     fn decided_by_folder(&self, listing: &Listing) -> BTreeMap<String, Looks> {
         let mut looks = looks_of(listing);
         let served = self.remembered.last_good.iter().filter(|_| self.has_agreed());

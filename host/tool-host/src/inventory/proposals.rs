@@ -102,7 +102,7 @@ impl Inventory {
                 let found = component_name(file).and_then(|name| records?.components.get(name));
                 let is_news = !found.is_some_and(|found| says_nothing_new(&found.record, &digest));
                 self.in_folder.insert(file.to_owned(), digest);
-                // What was refused for want of the signature that lies there now is loaded once more.
+                // A version that was refused is loaded again: its file may have been signed.
                 let is_refused = self.state.get(file).is_some_and(|state| state.error().is_some());
                 if let Some(loads) = self.file_loads.get_mut(file).filter(|_| is_refused) {
                     loads.newest.forget();

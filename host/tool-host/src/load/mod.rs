@@ -225,9 +225,8 @@ async fn from_memory(memory: &Memory, name: &str, digest: &str) -> Result<Conten
     blocking(move || memory.original(&name, &digest).map_err(LoadError::Forgotten)).await
 }
 
-/// The copy that is kept here under a digest, and whether the store need not be asked for it. It need be
-/// where the policy trusts signers for the name, and the copy has no signature of theirs: the component may
-/// have been signed since.
+/// The copy that is kept here under a digest, and whether it suffices. The store is asked where the policy
+/// trusts signers for the name and none of them signed the copy: a signature may have been added since.
 async fn from_copy(
     runtime: &Arc<Runtime>,
     memory: &Memory,
