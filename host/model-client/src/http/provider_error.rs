@@ -26,7 +26,9 @@ impl ProviderError {
             return None;
         }
         let body: Value = serde_json::from_slice(body).ok()?;
-        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(&body);
+        // Gemini writes an error as a list of one.
+        let body = body.get(0).unwrap_or(&body);
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
         let message = match error {
             Value::String(text) => text.clone(),
             _ => ["message", "detail", "msg"]
@@ -102,6 +104,8 @@ mod tests {
             (r#"{"object":"error","message":"too long","code":40303}"#, Some("too long")),
             (r#"{"detail":[{"loc":["body"]}]}"#, Some(r#"[{"loc":["body"]}]"#)),
             (r#"{"error":null,"message":"m"}"#, Some("m")),
+            (r#"[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]"#, Some("no")),
+            ("[]", None),
             (r#"{"choices":[]}"#, None),
             ("<html>", None),
             ("", None),
