@@ -206,6 +206,8 @@ fn is_about_tools(refusal: &ProviderError) -> bool {
         "context size",
         "context window",
         "context_length",
+        "thought_signature",
+        "reasoning_content",
     ];
     refuses_all(refusal) || (mentions(&["tool", "function", "schema", "grammar"]) && !mentions(&conversation))
 }
@@ -394,6 +396,7 @@ mod tests {
             ("An assistant message with 'tool_calls' must be followed by tool messages", None),
             ("messages.1.content.0.tool_use.id: String should match pattern", None),
             ("the request exceeds the available context size, with its tools", None),
+            ("Function call is missing a thought_signature: function call `default_api:add`", None),
             ("Invalid value: the tool list", Some("messages[0].content")),
         ] {
             assert!(

@@ -28,6 +28,20 @@ pub(crate) struct ProviderProfile {
     pub(crate) stop: bool,
     /// The server streams its replies.
     pub(crate) stream: bool,
+    /// The model takes tools while it reasons. Where it does not, requests with tools tell it not to reason.
+    pub(crate) reasons_beside_tools: bool,
+    /// The provider wants back what the model thought before it called tools.
+    pub(crate) thoughts: Option<Thoughts>,
+}
+
+/// The form in which a provider wants back what its model thought. Thoughts are not kept: what is sent in
+/// their place says nothing, and the provider takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thoughts {
+    /// `reasoning_content` of every message of the model (DeepSeek, Moonshot, Xiaomi).
+    Text,
+    /// A signature of the first call of every such message (Gemini).
+    Signature,
 }
 
 impl ProviderProfile {
@@ -45,6 +59,8 @@ impl ProviderProfile {
         one_call: true,
         stop: true,
         stream: true,
+        reasons_beside_tools: true,
+        thoughts: None,
     };
     /// Everybody else: the many servers that imitate OpenAI all know the old name of the token limit.
     pub(crate) const OTHER: Self = Self {

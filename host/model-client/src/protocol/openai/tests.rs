@@ -129,6 +129,27 @@ fn the_profile_decides_about_parameters_and_ids() {
 }
 
 #[test]
+fn thoughts_that_are_not_kept_are_stood_in_for_where_a_provider_wants_them() {
+    let calls = vec![call("a", json!({})), call("b", json!({}))];
+    let messages = [
+        Message::Assistant { content: String::new(), tool_calls: calls },
+        Message::Assistant { content: "3".into(), tool_calls: vec![] },
+    ];
+    let sent = |thoughts| {
+        let profile = ProviderProfile { thoughts, ..ProviderProfile::OTHER };
+        rendered(&messages, profile)["messages"].take()
+    };
+    let text = sent(Some(Thoughts::Text));
+    assert_eq!([&text[0], &text[1]].map(|message| &message["reasoning_content"]), [" ", " "]);
+    assert!(text[0]["tool_calls"][0].get("extra_content").is_none());
+    let signed = sent(Some(Thoughts::Signature));
+    let signature = json!({"google": {"thought_signature": "skip_thought_signature_validator"}});
+    assert_eq!(signed[0]["tool_calls"][0]["extra_content"], signature);
+    assert!(signed[0]["tool_calls"][1].get("extra_content").is_none());
+    assert!(signed[0].get("reasoning_content").is_none());
+}
+
+#[test]
 fn tools_are_rendered() {
     let schema = json!({"type": "object"});
     let tool = OpenAi.render_tool("add", "Adds.", &schema).unwrap();
