@@ -17,11 +17,17 @@ const NAMED_WITHIN: usize = 120;
 /// A bound counts only among so many first characters of a refusal, for the same reason.
 const BOUND_WITHIN: usize = 200;
 
+/// The counts of a conversation's and a reply's tokens stand among so many first characters.
+const COUNTS_WITHIN: usize = 300;
+
 /// No server demands a higher limit of tokens than this.
 const HIGHEST_MINIMUM: u32 = 64;
 
 /// No model's bound is lower. A smaller number counts something else: a version, a position.
 const LOWEST_BOUND: u32 = 16;
+
+/// A reply that may have fewer tokens beside a long conversation is not asked for.
+const LEAST_ROOM: u32 = 64;
 
 /// What the format of an output is called in requests, the parallel calls, the texts that end a reply, and
 /// what asks for a stream.
@@ -93,6 +99,8 @@ pub(crate) fn correct(
         lasting(ProviderProfile { temperature: false, ..profile })
     } else if unsupported && renamed && !profile.completion_tokens && about("max_tokens") {
         lasting(ProviderProfile { completion_tokens: true, ..profile })
+    } else if let Some(room) = room(&message, sent.tokens) {
+        Some(Correction { profile: ProviderProfile { most_tokens: Some(room), ..profile }, lasting: false })
     } else if about("max_tokens") || about("max_completion_tokens") {
         if let Some(least) = minimum(&message, sent.tokens) {
             return lasting(ProviderProfile { least_tokens: Some(least), ..profile });
@@ -170,7 +178,7 @@ fn minimum(refusal: &str, sent: u32) -> Option<u32> {
 /// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because
 /// the others in such a text are `sent` itself or small.
 ///
-/// `None` for a refusal that counts the conversation too: it is about that conversation's length.
+/// `None` for a refusal that counts the conversation too: that is [`room`]'s.
 fn maximum(refusal: &str, sent: u32) -> Option<u32> {
     let end = refusal.char_indices().nth(BOUND_WITHIN).map_or(refusal.len(), |(end, _)| end);
     let beginning = &refusal[..end];
@@ -178,6 +186,30 @@ fn maximum(refusal: &str, sent: u32) -> Option<u32> {
         .iter()
         .any(|words| beginning.contains(words));
     numbers(beginning).filter(|number| !about_the_conversation && (LOWEST_BOUND..sent).contains(number)).max()
+}
+
+/// What a conversation leaves of the model's context for the reply, if a refusal, in lower case, says that
+/// `sent` tokens are too many beside it. That holds for this conversation only.
+fn room(refusal: &str, sent: u32) -> Option<u32> {
+    let end = refusal.char_indices().nth(COUNTS_WITHIN).map_or(refusal.len(), |(end, _)| end);
+    // vLLM ends with how long the conversation might be.
+    let text = refusal[..end].split("resulting in").next().unwrap_or_default();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let mut counts: Vec<u32> = numbers(text).collect();
+    if !counts.contains(&sent) || !says(&["context length", "context limit", "max_new_tokens"]) {
+        return None;
+    }
+    counts.sort_unstable();
+    counts.dedup();
+    // Neither the reply nor the sum of both: that leaves the conversation and the context.
+    let sums: Vec<_> = counts.iter().filter_map(|count| count.checked_add(sent)).collect();
+    counts.retain(|count| *count != sent && !sums.contains(count));
+    let room = match counts[..] {
+        [conversation, context] if !says(&["at least", "about", "you passed"]) => context - conversation,
+        // The conversation was not counted to its end, or in parts.
+        _ => sent / 2,
+    };
+    (LEAST_ROOM..sent).contains(&room).then_some(room)
 }
 
 /// The whole numbers in a text. Digits within a name (`haiku-20240307`) are none.
@@ -379,14 +411,49 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_is_too_long_is_no_bound_for_others() {
-        for message in [
-            "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length \
-             is 8192 tokens and your request has 150 input tokens (20000 > 8192 - 150).",
-            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input \
-             length or `max_tokens` and try again",
+    fn a_reply_gets_what_its_conversation_leaves_of_the_context_and_others_get_theirs() {
+        for (message, room) in [
+            (
+                "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context \
+                 length is 8192 tokens and your request has 150 input tokens (20000 > 8192 - 150).",
+                Some(8042),
+            ),
+            (
+                "This model's maximum context length is 8192 tokens. However, you requested 20150 tokens \
+                 (150 in the messages, 20000 in the completion). Please reduce the length of the messages.",
+                Some(8042),
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input \
+                 length or `max_tokens` and try again",
+                Some(10_000),
+            ),
+            (
+                "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 50 `inputs` tokens and 20000 \
+                 `max_new_tokens`",
+                Some(4047),
+            ),
+            (
+                "This model's maximum context length is 24000 tokens. However, you requested 20000 output \
+                 tokens and your prompt contains at least 4001 input tokens, for a total of at least 24001.",
+                Some(10_000),
+            ),
+            (
+                "You passed 4001 input tokens and requested 20000 output tokens. However, the model's context \
+                 length is only 24000 tokens, resulting in a maximum input length of 4000 tokens.",
+                Some(10_000),
+            ),
+            (
+                "This endpoint's maximum context length is 8192 tokens. However, you requested about 20350 \
+                 tokens (50 of text input, 300 of tool input, 20000 in the output).",
+                Some(10_000),
+            ),
+            ("This model's maximum context length is 8192 tokens, your messages have 9000 tokens.", None),
+            ("maximum context length is 8192 tokens: 8150 in the messages, 20000 in the reply", None),
         ] {
-            assert_eq!(corrected(ProviderProfile::OTHER, message, None), None, "{message}");
+            let better = correction(ProviderProfile::OTHER, message, None, 20_000);
+            let better = better.map(|better| (better.profile.most_tokens, better.lasting));
+            assert_eq!(better, room.map(|room| (Some(room), false)), "{message}");
         }
     }
 
