@@ -137,11 +137,16 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
         tool_choice,
         output_config: schema
             .map(|schema| json::OutputConfig { format: json::Format::JsonSchema { schema } }),
-        stop_sequences: if profile.stop { &request.rules.stop } else { &[] },
+        stop_sequences: if profile.stop { stops(&request.rules.stop) } else { Vec::new() },
         system,
         messages,
         stream: stream.then_some(true),
     }
+}
+
+/// Anthropic refuses white space alone. Whatever is not sent ends a reply all the same, once it is read.
+fn stops(stops: &[String]) -> Vec<&str> {
+    stops.iter().filter_map(|stop| not_blank(stop)).collect()
 }
 
 fn tool_choice<'a>(prompt: &Prompt<'a>) -> Option<json::ToolChoice<'a>> {

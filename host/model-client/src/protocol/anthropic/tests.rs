@@ -31,6 +31,16 @@ fn problem(body: &str) -> String {
 }
 
 #[test]
+fn white_space_at_which_a_reply_ends_is_not_sent() {
+    for (stop, sent) in [(vec!["\n", "END", " \t"], json!(["END"])), (vec!["\n\n"], Value::Null)] {
+        let stop = stop.into_iter().map(str::to_owned).collect();
+        let rules = ReplyRules { stop, ..ReplyRules::default() };
+        let request = ModelRequest { rules: &rules, ..scripted::request() };
+        assert_eq!(rendered(&request, ProviderProfile::OTHER)["stop_sequences"], sent);
+    }
+}
+
+#[test]
 fn several_answers_are_one_turn() {
     let calls = vec![call("a", json!({"x": 1})), call("b", json!("{\"x\":"))];
     let conversation = [
