@@ -210,10 +210,22 @@ impl HttpModel {
         } else {
             self.protocol.read_reply(&response.body, request, self.name())
         };
-        let mut reply = read.map_err(|unreadable| self.unreadable(response, &unreadable))?;
+        let mut reply = match read {
+            Ok(reply) => reply,
+            Err(unreadable) => {
+                return self.filtered(response).ok_or_else(|| self.unreadable(response, &unreadable));
+            }
+        };
         text_tool_calls::extract_calls(&mut reply, request);
         keep_to_rules(&mut reply, request);
         Ok(reply)
+    }
+
+    /// The reply that a filter has stopped, if that is the error in a successful response: a stream has begun
+    /// by then.
+    fn filtered(&self, response: &HttpResponse) -> Option<ModelReply> {
+        let error = ProviderError::parse(&response.body).filter(ProviderError::is_content_filter);
+        error.map(|error| self.reply_of_refusal(Some(&error), Finish::ContentFilter))
     }
 
     /// The error for a successful response without a reply.

@@ -70,10 +70,23 @@ impl ProviderError {
         }
     }
 
-    /// Whether a content filter refused the conversation (Azure answers 400 with this code).
+    /// Whether a content filter refused the conversation or the reply: by the codes of Azure and Alibaba, or
+    /// in the words of OpenAI, DeepSeek and Anthropic, whose codes say only that the request is invalid.
     pub(crate) fn is_content_filter(&self) -> bool {
-        let words = ["content_filter", "content_policy_violation", "responsibleaipolicyviolation"];
-        self.kinds.iter().any(|kind| words.contains(&kind.as_str()))
+        let codes = [
+            "content_filter",
+            "content_policy_violation",
+            "responsibleaipolicyviolation",
+            "data_inspection_failed",
+        ];
+        let words = [
+            "your prompt was flagged as potentially violating",
+            "content exists risk",
+            "output blocked by content filtering policy",
+        ];
+        let text = self.message.to_ascii_lowercase();
+        self.kinds.iter().any(|kind| codes.contains(&kind.as_str()))
+            || words.iter().any(|words| text.contains(words))
     }
 
     /// Whether the quota of the account is used up, for which OpenAI answers 429 as for too many requests.
@@ -112,6 +125,24 @@ mod tests {
         ] {
             let message = ProviderError::parse(body.as_bytes()).map(|error| error.message);
             assert_eq!(message.as_deref(), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn filters_are_known_by_their_codes_and_by_their_words() {
+        for (body, is_filter) in [
+            (r#"{"error":{"message":"The response was filtered.","code":"content_filter"}}"#, true),
+            (r#"{"error":{"message":"Input data","code":"data_inspection_failed"}}"#, true),
+            (
+                r#"{"error":{"message":"Invalid prompt: your prompt was flagged as potentially violating our usage policy.","code":"invalid_prompt"}}"#,
+                true,
+            ),
+            (r#"{"error":{"message":"Content Exists Risk","type":"invalid_request_error"}}"#, true),
+            (r#"{"error":{"message":"Output blocked by content filtering policy"}}"#, true),
+            (r#"{"error":{"message":"Invalid prompt: it is empty","code":"invalid_prompt"}}"#, false),
+        ] {
+            let error = ProviderError::parse(body.as_bytes()).unwrap();
+            assert_eq!(error.is_content_filter(), is_filter, "{body}");
         }
     }
 
