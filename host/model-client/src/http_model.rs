@@ -337,6 +337,9 @@ fn is_about_the_request(status: StatusCode, error: &ProviderError) -> bool {
             let text = error.message.to_ascii_lowercase();
             ["schema conversion failed", "failed to parse grammar"].iter().any(|words| text.contains(words))
         }
+        // More tokens than may be used in a minute, or than are paid for (OpenRouter).
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => error.is_too_large(),
+        StatusCode::PAYMENT_REQUIRED => error.message.contains("fewer max_tokens"),
         // OpenRouter: no endpoint takes tools.
         StatusCode::NOT_FOUND => error.message.contains("support tool use"),
         _ => false,

@@ -61,7 +61,9 @@ impl ProviderError {
             Some(400)
         } else if is(&["authentication", "invalid_api_key"]) {
             Some(401)
-        } else if is(&["permission", "billing"]) {
+        } else if is(&["billing"]) {
+            Some(402)
+        } else if is(&["permission"]) {
             Some(403)
         } else if is(&["not_found"]) {
             Some(404)
@@ -89,9 +91,17 @@ impl ProviderError {
             || words.iter().any(|words| text.contains(words))
     }
 
-    /// Whether the quota of the account is used up, for which OpenAI answers 429 as for too many requests.
+    /// Whether the quota of the account is used up, for which OpenAI answers 429 as for too many requests,
+    /// and Anthropic 400.
     pub(crate) fn is_quota_exhausted(&self) -> bool {
         self.kinds.iter().any(|kind| kind == "insufficient_quota")
+            || self.message.contains("credit balance is too low")
+    }
+
+    /// Whether this one request has more tokens than the account may use in a minute, however long it waits:
+    /// OpenAI answers 429 as for too many requests.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.message.contains("Request too large")
     }
 
     /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an
@@ -170,6 +180,7 @@ mod tests {
             (r#"{"error":{"message":"m","code":"insufficient_quota"}}"#, Some(429)),
             (r#"{"error":{"message":"m","type":"invalid_request_error"}}"#, Some(400)),
             (r#"{"error":{"message":"m","type":"authentication_error"}}"#, Some(401)),
+            (r#"{"error":{"message":"m","type":"billing_error"}}"#, Some(402)),
             (r#"{"error":{"message":"m","code":"model_not_found"}}"#, Some(404)),
             (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, None),
             (r#"{"error":"overloaded"}"#, None),

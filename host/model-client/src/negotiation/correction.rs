@@ -6,6 +6,7 @@
 //! other name or with fewer tokens. A caller without a limit of its own is given all that its budget leaves,
 //! which is often more than the model's own bound. This is no retry: that would send the same request.
 
+use super::token_bounds::{is_of_the_model, maximum, minimum, room};
 use crate::http::provider_error::ProviderError;
 use crate::protocol::provider_profile::ProviderProfile;
 
@@ -13,21 +14,6 @@ use crate::protocol::provider_profile::ProviderProfile;
 /// Further on it may be a quotation of the conversation, and what a caller writes must not change how others
 /// are served.
 const NAMED_WITHIN: usize = 120;
-
-/// A bound counts only among so many first characters of a refusal, for the same reason.
-const BOUND_WITHIN: usize = 200;
-
-/// The counts of a conversation's and a reply's tokens stand among so many first characters.
-const COUNTS_WITHIN: usize = 300;
-
-/// No server demands a higher limit of tokens than this.
-const HIGHEST_MINIMUM: u32 = 64;
-
-/// No model's bound is lower. A smaller number counts something else: a version, a position.
-const LOWEST_BOUND: u32 = 16;
-
-/// A reply that may have fewer tokens beside a long conversation is not asked for.
-const LEAST_ROOM: u32 = 64;
 
 /// What the format of an output is called in requests, the parallel calls, the texts that end a reply, and
 /// what asks for a stream.
@@ -146,86 +132,6 @@ fn is_of_every_format(refusal: &str) -> bool {
         && !says(&["schema for", "invalid schema", "context=", "format.schema", "property", "properties"])
 }
 
-/// Whether a bound is the model's own: the text says so, and names nothing that is used up.
-fn is_of_the_model(refusal: &str) -> bool {
-    let says = |words: &[&str]| words.iter().any(|word| refusal.contains(word));
-    let limit = ["maximum", "at most", "less than or equal", "valid range", "not in [", "this model", "<="];
-    let passing = [
-        " left",
-        "remaining",
-        "right now",
-        "currently",
-        "at the moment",
-        "available",
-        "quota",
-        "credit",
-        "afford",
-        "balance",
-        "budget",
-        "per minute",
-    ];
-    says(&limit) && !says(&passing)
-}
-
-/// The least limit of tokens that the server takes, if a refusal says that `sent` was less.
-fn minimum(refusal: &str, sent: u32) -> Option<u32> {
-    let small = ["below minimum", "minimum value", ">=", "at least", "greater than"];
-    let is_small = small.iter().any(|words| refusal.contains(words));
-    let numbers = numbers(refusal).filter(|number| (sent + 1..=HIGHEST_MINIMUM).contains(number));
-    if is_small && sent < HIGHEST_MINIMUM { numbers.min() } else { None }
-}
-
-/// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because
-/// the others in such a text are `sent` itself or small.
-///
-/// `None` for a refusal that counts the conversation too: that is [`room`]'s.
-fn maximum(refusal: &str, sent: u32) -> Option<u32> {
-    let end = refusal.char_indices().nth(BOUND_WITHIN).map_or(refusal.len(), |(end, _)| end);
-    let beginning = &refusal[..end];
-    let about_the_conversation = ["context length", "context limit", "input length", "input token", "prompt"]
-        .iter()
-        .any(|words| beginning.contains(words));
-    numbers(beginning).filter(|number| !about_the_conversation && (LOWEST_BOUND..sent).contains(number)).max()
-}
-
-/// What a conversation leaves of the model's context for the reply, if a refusal, in lower case, says that
-/// `sent` tokens are too many beside it. That holds for this conversation only.
-fn room(refusal: &str, sent: u32) -> Option<u32> {
-    let end = refusal.char_indices().nth(COUNTS_WITHIN).map_or(refusal.len(), |(end, _)| end);
-    // vLLM ends with how long the conversation might be.
-    let text = refusal[..end].split("resulting in").next().unwrap_or_default();
-    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let mut counts: Vec<u32> = numbers(text).collect();
-    if !counts.contains(&sent) || !says(&["context length", "context limit", "max_new_tokens"]) {
-        return None;
-    }
-    counts.sort_unstable();
-    counts.dedup();
-    // Neither the reply nor the sum of both: that leaves the conversation and the context.
-    let sums: Vec<_> = counts.iter().filter_map(|count| count.checked_add(sent)).collect();
-    counts.retain(|count| *count != sent && !sums.contains(count));
-    let room = match counts[..] {
-        [conversation, context] if !says(&["at least", "about", "you passed"]) => context - conversation,
-        // The conversation was not counted to its end, or in parts.
-        _ => sent / 2,
-    };
-    (LEAST_ROOM..sent).contains(&room).then_some(room)
-}
-
-/// The whole numbers in a text. Digits within a name (`haiku-20240307`) are none.
-fn numbers(text: &str) -> impl Iterator<Item = u32> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.,".contains(c));
-    words.flat_map(|word| ungrouped(word.trim_matches(['.', ',', '-', '_'])))
-}
-
-/// The whole numbers in a word: one, perhaps with commas between its thousands, or several, separated by
-/// commas.
-fn ungrouped(word: &str) -> Vec<u32> {
-    let thousands = word.split(',').skip(1).all(|group| group.len() == 3);
-    let joined = if thousands { word.replace(',', "") } else { word.to_owned() };
-    joined.split(',').filter_map(|number| number.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,6 +166,7 @@ mod tests {
             ("max_tokens: only 512 left right now", 512, false),
             ("max_tokens: you can afford at most 512 with your credits", 512, false),
             ("max_tokens: at most 900 remaining this minute", 900, false),
+            ("This requires fewer max_tokens. You requested 20000, but can only afford 3919.", 3919, false),
             ("max_tokens: 20,000 is more than 16,384", 16_384, false),
         ] {
             let better = correction(ProviderProfile::OTHER, message, None, 20_000).unwrap();
@@ -448,6 +355,12 @@ mod tests {
                  tokens (50 of text input, 300 of tool input, 20000 in the output).",
                 Some(10_000),
             ),
+            (
+                "Request too large for model `m` in organization `o` service tier `on_demand` on tokens per \
+                 minute (TPM): Limit 6000, Requested 20900, please reduce your message size and try again.",
+                Some(10_000),
+            ),
+            ("Rate limit reached for model `m`: Limit 6000, Used 5034, Requested 20000.", None),
             ("This model's maximum context length is 8192 tokens, your messages have 9000 tokens.", None),
             ("maximum context length is 8192 tokens: 8150 in the messages, 20000 in the reply", None),
         ] {

@@ -6,13 +6,14 @@
 //! call.
 //!
 //! - [`correction`]: what a refusal of a parameter says. [`reasoning`]: what a model that reasons refuses.
-//!   [`refused_tools`]: which tool a provider refuses.
+//!   [`token_bounds`]: how many tokens may be asked for. [`refused_tools`]: which tool a provider refuses.
 //! - [`profile_cache`]: what was learnt, for ten minutes.
 
 pub(crate) mod correction;
 pub(crate) mod profile_cache;
 mod reasoning;
 mod refused_tools;
+mod token_bounds;
 
 use agent_core::ports::{ModelRequest, ToolChoice};
 use agent_core::words::{Message, ModelReply, Usage};
