@@ -233,6 +233,8 @@ fn finish_and_usage_are_read() {
             reply(&json!({"content": [], "stop_reason": stop, "usage": {"cache_read_input_tokens": 1}}));
         assert_eq!((reply.finish, reply.usage, reply.content.as_str()), (finish, None, ""));
     }
+    let nothing = json!({"input_tokens": 0, "output_tokens": 4});
+    assert_eq!(reply(&json!({"content": [], "usage": nothing})).usage, None);
     let usage = json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4});
     let counted = reply(&json!({"content": [], "usage": usage})).usage;
     assert_eq!(counted, Some(Usage::of(3, 4)));

@@ -225,8 +225,10 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
     })
 }
 
+/// Nothing where the server does not count: some write zeros then, with which a run would never come to the
+/// end of its budget.
 fn usage(counted: json::Usage) -> Option<Usage> {
-    let input_tokens = cap_tokens(counted.prompt_tokens?);
+    let input_tokens = cap_tokens(counted.prompt_tokens.filter(|tokens| *tokens > 0)?);
     let output_tokens = cap_tokens(counted.completion_tokens.unwrap_or_default());
     let cached = counted.prompt_tokens_details.and_then(|details| details.cached_tokens);
     let reasoning = counted.completion_tokens_details.and_then(|details| details.reasoning_tokens);

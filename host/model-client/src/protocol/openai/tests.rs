@@ -313,6 +313,7 @@ fn a_count_that_is_missing_or_a_float_leaves_the_others_known() {
         (json!({"prompt_tokens": 900, "completion_tokens": 1e300}), Some(Usage::of(900, 10_000_000))),
         (json!({"prompt_tokens": null, "completion_tokens": 4}), None),
         (json!({"prompt_tokens": 0.5, "completion_tokens": 4}), None),
+        (json!({"prompt_tokens": 0, "completion_tokens": 0}), None),
         (json!({"prompt_tokens": -1.0, "completion_tokens": 4}), None),
     ] {
         let body = json!({"choices": [{"message": {"content": "a"}}], "usage": usage});
