@@ -146,17 +146,26 @@ fn response_format(format: &OutputFormat) -> json::ResponseFormat<'_> {
     }
 }
 
-/// The conversation. What the model has to be told about the format is the end of the instructions; the mode
-/// for any JSON object wants to see the word as well.
+/// The conversation. Its instructions are one message: templates of many models (Qwen, Gemma, Mistral) refuse
+/// a second one. What the model has to be told about the format is their end; the mode for any JSON object
+/// wants to see the word as well.
 fn messages<'a>(
     request: &ModelRequest<'a>,
     profile: ProviderProfile,
     knows_schema: bool,
 ) -> Vec<json::Message<'a>> {
-    let mut messages: Vec<_> = request.messages.iter().map(|one| message(one, profile)).collect();
+    let mut messages: Vec<json::Message<'a>> = Vec::with_capacity(request.messages.len());
+    for one in request.messages {
+        if let (Message::System { content: more }, Some(json::Message::System { content })) =
+            (one, messages.last_mut())
+        {
+            content.to_mut().push_str(&format!("\n\n{more}"));
+        } else {
+            messages.push(message(one, profile));
+        }
+    }
     if let Some(format) = request.rules.output.as_ref().filter(|_| !knows_schema) {
         let told = output_format::instruction(format);
-        // Templates of some models take one message of the system's.
         match messages.iter_mut().rfind(|one| matches!(one, json::Message::System { .. })) {
             Some(json::Message::System { content }) => content.to_mut().push_str(&format!("\n\n{told}")),
             _ => messages.insert(0, json::Message::System { content: told.into() }),

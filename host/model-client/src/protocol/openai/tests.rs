@@ -70,6 +70,19 @@ fn a_conversation_is_rendered() {
 }
 
 #[test]
+fn instructions_are_one_message() {
+    let system = |content: &str| Message::System { content: content.into() };
+    let messages = [system("You are Ada."), system("Be brief."), Message::User { content: "hi".into() }];
+    assert_eq!(
+        rendered(&messages, ProviderProfile::OTHER)["messages"],
+        json!([
+            {"role": "system", "content": "You are Ada.\n\nBe brief."},
+            {"role": "user", "content": "hi"},
+        ])
+    );
+}
+
+#[test]
 fn what_was_no_object_of_arguments_is_shown_in_one() {
     for (arguments, sent) in [
         (json!({"x": 1}), r#"{"x":1}"#),
