@@ -15,11 +15,12 @@ use crate::protocol::provider_profile::ProviderProfile;
 /// are served.
 const NAMED_WITHIN: usize = 120;
 
-/// What the format of an output is called in requests, the parallel calls, the texts that end a reply, and
-/// what asks for a stream.
-const FORMATS: [&str; 4] = ["response_format", "output_config", "output_format", "json_schema"];
+/// What the format of an output is called in requests (the last two are Gemini's and Groq's words for one
+/// beside tools), the parallel calls, the texts that end a reply, and what asks for a stream.
+const FORMATS: [&str; 6] =
+    ["response_format", "output_config", "output_format", "json_schema", "response mime type", "json mode"];
 const ONE_CALL: [&str; 2] = ["parallel_tool_calls", "disable_parallel_tool_use"];
-const STOP: [&str; 4] = ["stop_sequences", "'stop'", "`stop`", "\"stop\""];
+const STOP: [&str; 5] = ["stop_sequences", "'stop'", "`stop`", "\"stop\"", ": stop"];
 const STREAM: [&str; 4] = ["stream_options", "'stream'", "`stream`", "\"stream\""];
 
 /// What a refused request held, as far as a refusal can be about it.
@@ -109,6 +110,14 @@ pub(crate) fn refuses_streams(refusal: &ProviderError) -> bool {
             let of_tools = ["tool", "function", "schema"].iter().any(|word| message.contains(word));
             says_unsupported(&message) && !of_tools && STREAM.iter().any(|word| names(refusal, word))
         }
+    }
+}
+
+/// Whether a refusal is about a call that the model is to make: models that think take no such demand.
+pub(crate) fn refuses_demands(refusal: &ProviderError) -> bool {
+    match &refusal.parameter {
+        Some(parameter) => parameter == "tool_choice",
+        None => names(refusal, "tool_choice"),
     }
 }
 
@@ -231,6 +240,8 @@ mod tests {
             ),
             ("output_config: Extra inputs are not permitted", None, true),
             ("This response_format type is unavailable now", None, false),
+            ("Function calling with a response mime type: 'application/json' is unsupported", None, false),
+            ("json mode cannot be combined with tool/function calling", None, false),
             (
                 "output_config.format.schema: For 'integer' type, properties maximum, minimum are not supported",
                 None,
@@ -250,6 +261,7 @@ mod tests {
         for (message, parameter, expected) in [
             ("Unsupported parameter: 'stop' is not supported with this model.", Some("stop"), Some(endless)),
             ("Unsupported parameter: 'stop' is not supported with this model.", None, Some(endless)),
+            ("Argument not supported on this model: stop", None, Some(endless)),
             ("Unknown parameter: parallel_tool_calls", None, Some(parallel)),
             ("the stop button is not supported", Some("messages"), None),
             ("Invalid schema for function 'parallel_tool_calls': it is not supported", None, None),

@@ -113,6 +113,12 @@ impl<'a> Negotiation<'a> {
             self.profile = better;
             return true;
         }
+        let demands_call = matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
+        if demands_call && correction::refuses_demands(refusal) {
+            // Only this caller demands it. A search for a refused tool would end with all of them.
+            self.request.tool_choice = ToolChoice::Auto;
+            return true;
+        }
         let forbids_calls = self.request.tool_choice == ToolChoice::None && shows_tools;
         let rules = self.request.rules;
         let may_call = shows_tools && self.request.tool_choice != ToolChoice::None;

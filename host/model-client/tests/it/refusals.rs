@@ -318,3 +318,23 @@ async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
     };
     assert_eq!(sent.iter().map(is_signed).collect::<Vec<_>>(), [false, true, true]);
 }
+
+#[tokio::test]
+async fn a_demand_for_a_call_that_a_provider_refuses_is_dropped_and_takes_no_tool_from_others() {
+    let tools = catalog("d");
+    let words = "The tool_choice parameter does not support being set to required or object in thinking mode";
+    for protocol in both() {
+        for tool_choice in [ToolChoice::Required, ToolChoice::Tool("add")] {
+            let script = [Answer::error(400, words), Answer::reply(protocol, "3")];
+            let provider = ScriptedProvider::start(protocol, script).await;
+            let model = model(protocol, &provider);
+            let request = ModelRequest { tools: &tools, tool_choice, ..request() };
+            assert_eq!(model.complete(request).await.unwrap().content, "3");
+            assert_eq!(model.refused_tools(), 0);
+            let sent = provider.requests();
+            let demands: Vec<_> = sent.iter().map(|sent| !sent.body["tool_choice"].is_null()).collect();
+            assert_eq!(demands, [true, false]);
+            assert_eq!(shown(&sent[1]).len(), 4);
+        }
+    }
+}
