@@ -86,6 +86,8 @@ pub(crate) fn correct(
         lasting(ProviderProfile { temperature: false, ..profile })
     } else if unsupported && renamed && !profile.completion_tokens && about("max_tokens") {
         lasting(ProviderProfile { completion_tokens: true, ..profile })
+    } else if !profile.nine_character_ids && message.contains("length of 9") && names(refusal, "call id") {
+        lasting(ProviderProfile { nine_character_ids: true, ..profile })
     } else if let Some(room) = room(&message, sent.tokens) {
         Some(Correction { profile: ProviderProfile { most_tokens: Some(room), ..profile }, lasting: false })
     } else if about("max_tokens") || about("max_completion_tokens") {
@@ -296,6 +298,14 @@ mod tests {
             assert_eq!(corrected(keeping, message, None), Some(ProviderProfile::OTHER), "{message}");
             assert_eq!(corrected(ProviderProfile::OTHER, message, None), None, "{message}");
         }
+    }
+
+    #[test]
+    fn ids_of_another_providers_calls_are_mended_where_they_are_refused() {
+        let refusal = "Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.";
+        let mended = ProviderProfile { nine_character_ids: true, ..ProviderProfile::OTHER };
+        assert_eq!(corrected(ProviderProfile::OTHER, refusal, None), Some(mended));
+        assert_eq!(corrected(mended, refusal, None), None);
     }
 
     #[test]

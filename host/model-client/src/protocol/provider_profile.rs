@@ -10,6 +10,8 @@ pub(crate) struct ProviderProfile {
     /// Ids of tool calls must be short. Elsewhere they are sent back unchanged, however long: some gateways
     /// keep a model's state in them.
     pub(crate) short_ids: bool,
+    /// Ids of tool calls must have nine letters and digits (Mistral).
+    pub(crate) nine_character_ids: bool,
     /// The most tokens of a reply that a request may ask for, once the model has refused more.
     pub(crate) most_tokens: Option<u32>,
     /// The fewest tokens of a reply that a request may ask for, once the server has refused fewer.
@@ -50,6 +52,7 @@ impl ProviderProfile {
         temperature: true,
         completion_tokens: true,
         short_ids: true,
+        nine_character_ids: false,
         most_tokens: None,
         least_tokens: None,
         tool_choice: true,

@@ -20,7 +20,7 @@ use url::Url;
 use super::provider_profile::{ProviderProfile, Thoughts};
 use super::reply_limits::{cap_tokens, check_calls};
 use super::streamed_reply::ReplyAssembler;
-use super::tool_call_ids::{CallIds, LONGEST_ID, portable_id, portable_name};
+use super::tool_call_ids::{CallIds, LONGEST_ID, nine_characters, portable_id, portable_name};
 use super::{Prompt, Protocol, UnreadableReply, output_format};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
@@ -313,6 +313,9 @@ fn tool_call(call: &ToolCall, profile: ProviderProfile) -> json::ToolCall<'_> {
 }
 
 fn sent_id(id: &str, profile: ProviderProfile) -> Cow<'_, str> {
+    if profile.nine_character_ids {
+        return nine_characters(id);
+    }
     portable_id(id, |id| !profile.short_ids || id.len() <= LONGEST_ID)
 }
 

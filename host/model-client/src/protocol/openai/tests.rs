@@ -139,6 +139,9 @@ fn the_profile_decides_about_parameters_and_ids() {
     assert_eq!(capped(4096)["max_completion_tokens"], 100);
     let other = rendered(&messages, ProviderProfile::OTHER);
     assert_eq!(other["messages"][0]["tool_calls"][0]["id"], long);
+    let nine = rendered(&messages, ProviderProfile { nine_character_ids: true, ..ProviderProfile::OTHER });
+    let sent = &nine["messages"][0]["tool_calls"][0]["id"];
+    assert_eq!((sent.as_str().unwrap().len(), sent), (9, &nine["messages"][1]["tool_call_id"]));
 }
 
 #[test]
