@@ -90,7 +90,8 @@ impl Faults {
             // What a provider's support asks for first.
             detail = format!("{detail} (provider's request id {})", self.quote(id));
         }
-        let (provider, retry_after) = (self.model.clone(), retry_after(response, now));
+        let retry_after = retry_after(response, now).or_else(|| error?.retry_after);
+        let provider = self.model.clone();
         let quota_exhausted =
             status == StatusCode::PAYMENT_REQUIRED || error.is_some_and(ProviderError::is_quota_exhausted);
         let is_too_large = error.is_some_and(ProviderError::is_too_large);

@@ -1,6 +1,8 @@
 //! The body of a provider's error. Servers that imitate a provider's protocol rarely imitate its errors,
 //! hence the many forms that are read.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::transport::ERROR_LIMIT;
@@ -16,6 +18,8 @@ pub(crate) struct ProviderError {
     pub(crate) parameter: Option<String>,
     /// `type` of the error, and its `code` if that is a word, in lower case.
     pub(crate) kinds: Vec<String>,
+    /// How long to wait, if the body says so: Gemini sends no `Retry-After`.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl ProviderError {
@@ -46,6 +50,7 @@ impl ProviderError {
                 .filter_map(|key| error.get(key).and_then(Value::as_str))
                 .map(str::to_ascii_lowercase)
                 .collect(),
+            retry_after: retry_delay(error),
         })
     }
 
@@ -112,6 +117,13 @@ impl ProviderError {
     }
 }
 
+/// `{"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36.5s"}]}`
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let mut details = error.get("details")?.as_array()?.iter();
+    let seconds = details.find_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s'))?;
+    Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +181,19 @@ mod tests {
         let body = br#"{"error":{"message":"busy","code":429,"param":"top_p"}}"#;
         let error = ProviderError::parse(body).unwrap();
         assert_eq!((error.status, error.parameter.as_deref()), (Some(429), Some("top_p")));
+    }
+
+    #[test]
+    fn a_delay_in_the_body_is_read() {
+        let error = |delay: &str| {
+            let details = format!(r#"[{{"@type":"Help"}},{{"@type":"RetryInfo","retryDelay":"{delay}"}}]"#);
+            let body = format!(r#"[{{"error":{{"code":429,"message":"m","details":{details}}}}}]"#);
+            ProviderError::parse(body.as_bytes()).unwrap().retry_after
+        };
+        assert_eq!(error("36.5s"), Some(Duration::from_millis(36_500)));
+        for delay in ["36", "-1s", "s", "1e300s", "soon"] {
+            assert_eq!(error(delay), None, "{delay}");
+        }
     }
 
     #[test]
