@@ -82,7 +82,7 @@ pub(crate) fn correct(
         lasting(ProviderProfile { prompt_cache: false, ..profile })
     } else if sent.forbids_calls && profile.tool_choice && about("tool_choice") {
         lasting(ProviderProfile { tool_choice: false, ..profile })
-    } else if unsupported && profile.temperature && about("temperature") {
+    } else if (unsupported || message.contains("only")) && profile.temperature && about("temperature") {
         lasting(ProviderProfile { temperature: false, ..profile })
     } else if unsupported && renamed && !profile.completion_tokens && about("max_tokens") {
         lasting(ProviderProfile { completion_tokens: true, ..profile })
@@ -208,6 +208,8 @@ mod tests {
             (openai_temperature, Some("temperature"), cold),
             (openai_temperature, None, cold),
             ("`temperature` is deprecated for this model.", None, cold),
+            ("invalid temperature: only 1 is allowed for this model", None, cold),
+            ("`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.", None, cold),
             (openai_tokens, Some("max_tokens"), renamed),
             (openai_tokens, None, renamed),
             ("tool_choice: only 'auto' is taken", None, choosing),
