@@ -223,6 +223,8 @@ fn refuses_all(refusal: &ProviderError) -> bool {
         "tool choice requires",
         "tools are not supported",
         "tool use is not supported",
+        "calling is not supported",
+        "calling is not enabled",
         "tools is not supported",
         "requires --jinja",
         "tools param requires",
@@ -383,7 +385,11 @@ mod tests {
         assert_eq!(search(&SHOWN, &["add", "text_stats"], named).0, ["add", "text_stats"]);
         let unnamed = |_: &[&str]| provider_error("failed to parse grammar", None);
         assert_eq!(search(&SHOWN, &SHOWN, unnamed).0, SHOWN);
-        for words in ["model \"gemma\" does not support tools", "No endpoints found that support tool use."] {
+        for words in [
+            "model \"gemma\" does not support tools",
+            "No endpoints found that support tool use.",
+            "Function calling is not enabled for models/gemma-3-27b-it",
+        ] {
             let none = |_: &[&str]| provider_error(words, None);
             assert_eq!(search(&SHOWN, &SHOWN, none), (SHOWN.map(str::to_owned).to_vec(), 2));
         }
