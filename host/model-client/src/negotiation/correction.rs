@@ -15,10 +15,21 @@ use crate::protocol::provider_profile::ProviderProfile;
 /// are served.
 const NAMED_WITHIN: usize = 120;
 
-/// What the format of an output is called in requests (the last two are Gemini's and Groq's words for one
-/// beside tools), the parallel calls, the texts that end a reply, and what asks for a stream.
-const FORMATS: [&str; 6] =
-    ["response_format", "output_config", "output_format", "json_schema", "response mime type", "json mode"];
+/// What the format of an output is called in requests, the parallel calls, the texts that end a reply, and
+/// what asks for a stream.
+const FORMATS: [&str; 9] = [
+    "response_format",
+    "output_config",
+    "output_format",
+    "json_schema",
+    // vLLM and llama.cpp, of one that they cannot make a grammar of.
+    "JSON schema",
+    "json schema",
+    "Grammar error",
+    // Gemini and Groq, of one beside tools.
+    "response mime type",
+    "json mode",
+];
 const ONE_CALL: [&str; 2] = ["parallel_tool_calls", "disable_parallel_tool_use"];
 const STOP: [&str; 5] = ["stop_sequences", "'stop'", "`stop`", "\"stop\"", ": stop"];
 const STREAM: [&str; 4] = ["stream_options", "'stream'", "`stream`", "\"stream\""];
@@ -246,6 +257,8 @@ mod tests {
             ("This response_format type is unavailable now", None, false),
             ("Function calling with a response mime type: 'application/json' is unsupported", None, false),
             ("json mode cannot be combined with tool/function calling", None, false),
+            ("The provided JSON schema contains features not supported by xgrammar.", None, false),
+            ("Grammar error: Unknown format: uri", None, false),
             (
                 "output_config.format.schema: For 'integer' type, properties maximum, minimum are not supported",
                 None,
