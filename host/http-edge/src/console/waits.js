@@ -44,10 +44,10 @@ export function open(view) {
 
   const decide = (wait, decision, question, yes) => view.attempt(async () => {
     if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${written(wait.shown.arguments)}`, yes))) return;
-    await api.json(`api/agent/waits/${encodeURIComponent(wait.waitId)}/decision`, {
+    const { value } = await api.json(`api/agent/waits/${encodeURIComponent(wait.waitId)}/decision`, {
       method: "POST", body: decision, headers: { "if-match": `"${wait.digest}"` },
     });
-    view.say("It is decided.");
+    view.say(value.goesOn ? "It is decided." : "It is noted. Others have to decide as well before the run goes on.");
     await load();
   });
 
@@ -95,7 +95,9 @@ export function open(view) {
       pages += 1;
       return load();
     });
-    view.show(list, waits.length === 0 ? h("p", { class: "none" }, "Nothing here waits for you.") : waits.map(item),
+    // Of a page of jobs all may be for others to decide.
+    const none = cursor ? "None of these waits for you. There are later ones." : "Nothing here waits for you.";
+    view.show(list, waits.length === 0 ? h("p", { class: "none" }, none) : waits.map(item),
       cursor ? button("Later ones", later, { "data-key": "later" }) : null);
   };
   // The place of the caret is not taken from who is at it.

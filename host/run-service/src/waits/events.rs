@@ -67,7 +67,7 @@ impl Waits {
     /// whether there is any.
     async fn deliver_to(&self, job: &Job, by: &Principal, event: &Delivery) -> Result<bool, NotDecided> {
         loop {
-            let mut waits = self.readable(job).await?;
+            let mut waits = self.readable(job).await?.unwrap_or_default();
             waits.retain(|wait| event.is_for(wait));
             if waits.is_empty() {
                 return Ok(false);

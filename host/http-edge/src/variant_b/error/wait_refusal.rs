@@ -32,7 +32,7 @@ pub enum WaitRefusal {
          a weak tag"
     )]
     IfMatch,
-    #[error("An edit needs arguments, and an answer the answer")]
+    #[error("An edit needs arguments, and an answer the answer: no other decision has them")]
     NoArguments,
     #[error("This wait is decided by {0}")]
     OtherDecision(&'static str),
