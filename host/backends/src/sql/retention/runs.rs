@@ -19,6 +19,10 @@ use crate::sql::text_columns::{escape, unescape};
 use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading, to_ms};
 
+/// How many runs are removed in one transaction. A journal may have megabytes, and SQLite lets nobody else
+/// write meanwhile.
+const RUNS_AT_ONCE: usize = 20;
+
 /// How many records are looked through for one page of a user's.
 const LOOKED_THROUGH: usize = 10_000;
 
@@ -118,9 +122,19 @@ pub(super) async fn ended_of(pool: &SqlPool, user_id: &str, from: Option<&str>) 
     Ok(EndedPage { items: theirs.map(item).collect(), next })
 }
 
+/// Some at a time: where the time that the database has to answer is too short for all, some of them are gone
+/// and the next sweep gets on.
+pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
+    let mut removed = 0;
+    for ids in ids.chunks(RUNS_AT_ONCE) {
+        removed += remove_some(pool, ids).await?;
+    }
+    Ok(removed)
+}
+
 /// First the recordings, which are large, run by run; then all else in one transaction: a step that broke off
 /// is made again, because the records are still there.
-pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
+async fn remove_some(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
     let ids = as_json(ids.iter().map(|id| escape(id)));
     remove_recordings(pool, &ids).await?;
     answer(Box::pin(async {
