@@ -10,6 +10,9 @@ use super::ids::{as_json, of_dialect, with_ids};
 use crate::sql::text_columns::escape;
 use crate::sql::{SqlPool, reading, to_ms, writing};
 
+/// How many hexadecimal digits of an id say when it was made, in milliseconds: the first ones.
+const DIGITS_OF_TIME: usize = 12;
+
 /// Whether a job has ended. The index `jobs_ended` (migration 23) is of these: both databases find it by this
 /// text.
 macro_rules! has_ended {
@@ -34,9 +37,9 @@ pub(super) const ENDED_OF: &str = concat!(
     " AND (status, id) > ($2, $3) ORDER BY status, id LIMIT $4"
 );
 
-/// `$1` how many are newer.
+/// `$1` how many are newer. Of millions that are passed over PostgreSQL reads the index alone.
 pub(super) const NTH_NEWEST: &str =
-    concat!("SELECT created_at FROM jobs WHERE ", has_ended!(), " ORDER BY id DESC LIMIT 1 OFFSET $1");
+    concat!("SELECT id FROM jobs WHERE ", has_ended!(), " ORDER BY id DESC LIMIT 1 OFFSET $1");
 
 const REMOVE: [&str; 2] = with_ids!("DELETE FROM jobs WHERE id", "AND ", has_ended!());
 
@@ -50,8 +53,7 @@ pub(super) async fn ended_before(
     most: u32,
 ) -> sqlx::Result<EndedPage> {
     let before = to_ms(before);
-    // The first 48 bits of an id are when it was made, in milliseconds.
-    let last = format!("{:012x}", before.clamp(0, (1 << 48) - 1));
+    let last = format!("{:0width$x}", before.clamp(0, (1 << 48) - 1), width = DIGITS_OF_TIME);
     let ids: Vec<String> = reading!(pool, db => {
         let query = sqlx::query_scalar(ENDED_BEFORE).bind(from.unwrap_or_default()).bind(&last);
         query.bind(before).bind(i64::from(most)).fetch_all(db)
@@ -89,7 +91,9 @@ pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> 
 }
 
 pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
+    let id: Option<String> =
+        reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))?;
+    Ok(id.and_then(|id| i64::from_str_radix(id.get(..DIGITS_OF_TIME)?, 16).ok()))
 }
 
 pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
