@@ -23,8 +23,8 @@ use crate::sql::{SqlPool, answer, reading, to_ms};
 /// write meanwhile.
 const RUNS_AT_ONCE: usize = 20;
 
-/// How many records are looked through for one page of a user's.
-const LOOKED_THROUGH: usize = 10_000;
+/// Run, job and end of a record.
+type Row = (String, Option<String>, i64);
 
 /// The records of which tables are looked through. `$1` ended before, `$2` and `$3` end and id of the last
 /// one of the page before, `$4` most rows.
@@ -34,11 +34,12 @@ const ENDED_BEFORE: [&str; 2] = [
      ORDER BY finished_at, run_id LIMIT $4",
 ];
 
-/// `$1` after which id, `$2` user, `$3` most rows.
-const OWNERS: &str = concat!(
-    "SELECT run_id, COALESCE(user_id = $2 AND NOT ",
+/// Along the index of the runs of each user. `$1` user, `$2` and `$3` end and id of the last one of the page
+/// before, `$4` most rows.
+pub(super) const ENDED_OF: &str = concat!(
+    "SELECT run_id, job_id, finished_at FROM run_records WHERE user_id = $1 AND NOT ",
     run_is_under_way!(),
-    ", FALSE), job_id FROM run_records WHERE run_id > $1 ORDER BY run_id LIMIT $3"
+    " AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) ORDER BY finished_at, run_id LIMIT $4"
 );
 
 /// `$1` how many are newer. Along an index of records that have ended: those of runs that wait, most of whose
@@ -83,18 +84,12 @@ pub(super) async fn ended_before(
     let [select, condition] = ENDED_BEFORE;
     let records = over.map_or_else(|| "run_records".into(), records_of);
     let sql = format!("{select}{records} WHERE NOT {WAITS_FOR_SOMEBODY} AND NOT {UNDER_WAY} AND {condition}");
-    let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
-    let end = end.parse().unwrap_or(i64::MIN);
-    let rows: Vec<(String, Option<String>, i64)> = reading!(pool, db => {
+    let (end, id) = place(from);
+    let rows: Vec<Row> = reading!(pool, db => {
         let query = sqlx::query_as(AssertSqlSafe(sql.as_str())).bind(to_ms(before)).bind(end).bind(escape(id));
         query.bind(i64::from(most)).fetch_all(db)
     })?;
-    let rows: Vec<_> =
-        rows.into_iter().map(|(id, job, end)| (unescape(id), job.map(unescape), end)).collect();
-    let is_full = rows.len() >= most as usize;
-    let next = rows.last().filter(|_| is_full).map(|(id, _, end)| format!("{end}:{id}"));
-    let items = rows.into_iter().map(|(id, job_id, _)| EndedItem { id, job_id }).collect();
-    Ok(EndedPage { items, next })
+    Ok(page(rows, most))
 }
 
 /// The records of these months, and those of no month. Their own indexes give them in order.
@@ -104,22 +99,33 @@ fn records_of(months: &[Month]) -> String {
     format!("({}) AS records", records.collect::<Vec<_>>().join(" UNION ALL "))
 }
 
-/// Erasing a user is rare, and an index for it would cost every run something: all records are looked
-/// through.
-pub(super) async fn ended_of(pool: &SqlPool, user_id: &str, from: Option<&str>) -> sqlx::Result<EndedPage> {
-    let most = i64::try_from(LOOKED_THROUGH).unwrap_or(i64::MAX);
-    let rows: Vec<(String, bool, Option<String>)> = reading!(pool, db => {
-        let query = sqlx::query_as(OWNERS).bind(escape(from.unwrap_or_default())).bind(escape(user_id));
-        query.bind(most).fetch_all(db)
+pub(super) async fn ended_of(
+    pool: &SqlPool,
+    user_id: &str,
+    from: Option<&str>,
+    most: u32,
+) -> sqlx::Result<EndedPage> {
+    let (end, id) = place(from);
+    let rows: Vec<Row> = reading!(pool, db => {
+        let query = sqlx::query_as(ENDED_OF).bind(escape(user_id)).bind(end).bind(escape(id));
+        query.bind(i64::from(most)).fetch_all(db)
     })?;
-    let is_full = rows.len() >= LOOKED_THROUGH;
-    let next = rows.last().filter(|_| is_full).map(|(id, ..)| unescape(id.clone()));
-    let theirs = rows.into_iter().filter(|(_, is_theirs, _)| *is_theirs);
-    let item = |(id, _, job_id): (String, bool, Option<String>)| EndedItem {
-        id: unescape(id),
-        job_id: job_id.map(unescape),
-    };
-    Ok(EndedPage { items: theirs.map(item).collect(), next })
+    Ok(page(rows, most))
+}
+
+/// Where a page begins: behind that end and id.
+fn place(from: Option<&str>) -> (i64, &str) {
+    let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
+    (end.parse().unwrap_or(i64::MIN), id)
+}
+
+fn page(rows: Vec<Row>, most: u32) -> EndedPage {
+    let rows: Vec<Row> =
+        rows.into_iter().map(|(id, job, end)| (unescape(id), job.map(unescape), end)).collect();
+    let is_full = rows.len() >= most as usize;
+    let next = rows.last().filter(|_| is_full).map(|(id, _, end)| format!("{end}:{id}"));
+    let items = rows.into_iter().map(|(id, job_id, _)| EndedItem { id, job_id }).collect();
+    EndedPage { items, next }
 }
 
 /// Some at a time: where the time that the database has to answer is too short for all, some of them are gone
