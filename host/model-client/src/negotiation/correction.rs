@@ -106,8 +106,9 @@ pub(crate) fn correct(
             return lasting(ProviderProfile { least_tokens: Some(least), ..profile });
         }
         let most_tokens = Some(maximum(&message, sent.tokens)?);
-        let profile = ProviderProfile { most_tokens, ..profile };
-        Some(Correction { profile, lasting: is_of_the_model(&message) })
+        let bounded = ProviderProfile { most_tokens, ..profile };
+        // A server whose least limit is above its highest one would be asked the same again.
+        (bounded != profile).then(|| Correction { profile: bounded, lasting: is_of_the_model(&message) })
     } else {
         None
     }
@@ -204,6 +205,14 @@ mod tests {
         assert_eq!((better.profile.least_tokens, better.lasting), (Some(16), true));
         assert_eq!([1, 16, 500].map(|wanted| better.profile.tokens(wanted)), [16, 16, 500]);
         assert_eq!(correction(better.profile, message, None, 16), None);
+    }
+
+    #[test]
+    fn a_server_that_contradicts_itself_is_not_asked_the_same_again() {
+        let message = "max_tokens must be at least 60 and at most 16";
+        let profile =
+            ProviderProfile { most_tokens: Some(16), least_tokens: Some(60), ..ProviderProfile::OTHER };
+        assert_eq!(correction(profile, message, None, profile.tokens(20_000)), None);
     }
 
     #[test]
