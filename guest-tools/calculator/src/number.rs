@@ -107,8 +107,11 @@ impl Number {
         if exponent.is_negative() {
             return Self::from(1).divide(self)?.whole_power(&-exponent);
         }
+        if exponent.is_zero() {
+            return Ok(Self::from(1));
+        }
         if let Exact(x) = self {
-            if exponent.is_zero() || x.is_one() {
+            if x.is_one() {
                 return Ok(Self::from(1));
             }
             if x.is_zero() || (-x).is_one() {

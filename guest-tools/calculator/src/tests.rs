@@ -90,6 +90,7 @@ fn functions_are_exact_where_they_can_be() {
         ("log2(2^70)", "70"),
         ("ln(1) + exp(0) + sin(0) + cos(0) + atan(0)", "2"),
         ("0 * pi", "0"),
+        ("e^0 + sqrt(2)^0 + (pi - pi)^0", "3"),
     ]);
 }
 
