@@ -214,6 +214,18 @@ fn size_is_bounded() {
     assert_eq!(value_of(&format!("1{}", "+1".repeat(999))), "1000");
 }
 
+#[test]
+fn hundreds_of_long_fractions_are_rounded_on_the_way() {
+    let sum = |count: usize| vec!["7^2300/3^4000"; count].join("+");
+    let few = evaluate(&format!("({}) * 3^4000 - 10 * 7^2300", sum(10))).unwrap();
+    assert_eq!((few.value.as_str(), few.exact), ("0", true));
+    let many = evaluate(&sum(140)).unwrap();
+    assert_eq!((many.value.as_str(), many.exact), ("2.435573217946639930013635723966103e37", false));
+    let whole = evaluate(&format!("({}) / 140 * 3^4000 / 7^2300", sum(138))).unwrap();
+    assert_eq!((whole.value.as_str(), whole.exact), ("0.9857142857142857142857142857142857", false));
+    assert_eq!(value_of(&format!("0 * ({}) + (-2)^3", sum(138))), "-8");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
