@@ -132,6 +132,34 @@ fn a_query_that_would_exhaust_the_stack_is_refused() {
 }
 
 #[test]
+fn a_function_that_calls_itself_too_deep_is_ended() {
+    check("def fac: if . < 2 then 1 else . * (. - 1 | fac) end; 20 | fac", "null", "[2432902008176640000]");
+    // What is called in the last place takes no stack.
+    check("def f: if . < 10000 then . + 1 | f else . end; 0 | f", "null", "[10000]");
+    check("def f: .[0]; f = 2, (f |= 3), path(f)", "[1]", "[[2],[3],[0]]");
+    for query in [
+        "def f: 1 + f; f",
+        "def f: [f]; f",
+        "def f(g): [g | f(g)]; f(.)",
+        "def f: f | f; f",
+        "def f: try (1 + f) catch 0; f",
+        "def f: .a | f | .b; path(f)",
+        "def f: . | f | .; f |= 1",
+        "\"\\(def f: {a: f}; f)\"",
+        "def f: def g: 1 + f; g; f",
+    ] {
+        let (code, message) = refusal(query, "null");
+        assert_eq!(code, "query-failed", "{query}");
+        assert!(message.starts_with("a function calls itself too deep"), "{query}: {message}");
+    }
+    let (_, message) = refusal("def f: 1; def g: x; g", "null");
+    assert_eq!(
+        message,
+        "the query cannot be read: at character 18 (`x`): there is no function `x` without arguments"
+    );
+}
+
+#[test]
 fn a_query_that_fails_says_at_what() {
     for (query, message) in [
         (".a", "cannot index 1 with \"a\""),
