@@ -72,6 +72,13 @@ class Seats(unittest.TestCase):
         tool(\"read-only\", \"never-asks\")(look)
         self.assertEqual(Tools.pop(\"look\").hints, [(\"read-only\", \"true\"), (\"asks\", \"false\")])
 
+    def test_a_whole_number_may_have_a_point(self):
+        def rows(count: int | None) -> list:
+            \"\"\"Counts rows.\"\"\"
+            return list(range(count))
+        tool()(rows)
+        self.assertEqual(Tools.pop(\"rows\").call('{\"count\": 2.0}'), \"[0, 1]\")
+
     def test_a_server_may_say_anything_of_when_to_ask_again(self):
         for after, meta in [(\"2\", [(\"retry-after-ms\", \"2000\")]), (\"²\", []), (\"9\" * 5000, [])]:
             with self.assertRaises(Failure) as raised:
