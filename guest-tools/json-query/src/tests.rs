@@ -48,6 +48,12 @@ fn selects_and_reshapes() {
         ("[\"a\\tb\\\\\\n\", 1.5, true, null] | @tsv", r#"["a\\tb\\\\\\n\t1.5\ttrue\t"]"#),
         (".items | map(select(.name | IN(\"pen\", \"cap\")) | .price), IN(.[].price; 40)", "[[2],true]"),
         (".items | INDEX(.name) | .lamp.price", "[40]"),
+        (
+            "[1,2,3,4] | del(.[0,1]), del(.[-1,-2], .[0]), del(.[1:3], .[0]), delpaths([[3],[0]])",
+            "[[3,4],[2],[4],[2,3]]",
+        ),
+        ("[range(200)] | del(.[] | select(. > 1)), del(.[200])[:1]", "[[0,1],[0]]"),
+        ("[\"a\", null, 1, false] | join(\",\")", r#"["a,,1,false"]"#),
     ] {
         check(query, SHOP, results);
     }
