@@ -37,7 +37,7 @@ pub(crate) fn begin() {
 
 /// The filter `__stack`: its input, or the end of the query where too much of the stack is taken.
 pub(crate) fn filter() -> Fun<Kind> {
-    let native = Native::new(|cv| box_once(look(cv.1)));
+    let native = Native::<Kind>::new(|cv| box_once(look(cv.1)));
     let native = native.with_paths(|cv| box_once(look(cv.1)));
     let native = native.with_update(|cv, change| match look(cv.1) {
         Ok(value) => change(value),
