@@ -53,6 +53,10 @@ fn selects_and_reshapes() {
             "[[3,4],[2],[4],[2,3]]",
         ),
         ("[range(200)] | del(.[] | select(. > 1)), del(.[200])[:1]", "[[0,1],[0]]"),
+        (
+            "[{\"name\":\"a\",\"value\":1},{\"Key\":\"b\",\"Value\":2},{\"key\":3}] | from_entries",
+            r#"[{"a":1,"b":2,"3":null}]"#,
+        ),
         ("[\"a\", null, 1, false] | join(\",\")", r#"["a,,1,false"]"#),
     ] {
         check(query, SHOP, results);

@@ -44,3 +44,11 @@ def del(f):
 def join($between):
   reduce .[] as $part (null;
     (if . == null then "" else . + $between end) + (if $part == null then "" else $part | tostring end)) // "";
+
+# jaq knows the name `key` only, and writes it as it is.
+def from_entries:
+  reduce (.[] | {
+    (if .key == null then .k // .name // .Name // .K // .Key else .key end | if isstring then . else tojson end):
+      (if has("value") then .value elif has("v") then .v else .Value end)
+  }) as $entry ({}; . + $entry);
+def with_entries(f): to_entries | map(f) | from_entries;
