@@ -3,6 +3,9 @@
 //! Nothing here logs: an answer carries its error in its extensions and the log layer, which knows the
 //! request as well, writes the one line about it.
 
+pub(crate) mod health_log;
+pub(crate) mod result_json;
+
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;

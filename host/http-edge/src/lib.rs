@@ -11,18 +11,17 @@
 //! - `variant_b/mcp_over_http/`: carries the messages of `mcp-server` over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that
 //!   shows it.
-//! - `docs/`: the pages of the documentation, at `/docs`; [`document_pages`] has their texts.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
-//! - `request/`: what a request may say, described once for its reader and for the document. `history`: what
-//!   was said before it.
-//! - `result_json`: the agent's result as clients read it.
+//! - `request/`: what a request may say, described once for its reader and for the document. `body`: how its
+//!   bytes are read. `json`: as JSON.
+//! - `answer`: how answers are written; below it the agent's result and what the log has of a health report.
 //! - `server_sent_events/`: runs as server-sent events.
-//! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not
-//!   change.
-//! - Cargo features: `console` and `mcp` leave out the folders of these names.
-//! - `body`, `json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants
-//!   share.
+//! - `pages/`: what belongs to no variant: the front page, the documentation ([`document_pages`] has its
+//!   texts), the console, the metrics.
+//! - Cargo features: `console` leaves out the console, `mcp` what carries messages over HTTP.
+//!
+//! What is public here beside [`Edge`] and [`router()`] is what a dialect is written with.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
 //! store), listening on a socket, reading the environment, spawning tasks.
@@ -34,28 +33,17 @@
 
 pub mod answer;
 pub mod body;
-#[cfg(feature = "console")]
-mod console;
 mod dependencies;
-mod docs;
-mod fallback;
-mod health_log;
-mod history;
-mod index;
 pub mod json;
-mod metrics;
 pub mod middleware;
 pub mod openapi;
 mod origins;
-mod output_schema;
-pub mod path_id;
+mod pages;
 mod readiness;
 pub mod request;
-mod result_json;
 mod router;
 pub mod server_sent_events;
 pub mod stack;
-mod static_text;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tokens;
@@ -66,8 +54,8 @@ pub use dependencies::{
     AnsweredRequest, Dialect, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits,
     RenderMetrics, RouteState, SOCKET_TASK, Settings, VariantA, VariantB,
 };
-pub use docs::{Page as DocumentPage, pages as document_pages};
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
+pub use pages::docs::{Page as DocumentPage, pages as document_pages};
 pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;
 pub use tokens::{Claims, IssueError, Tokens};

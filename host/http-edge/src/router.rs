@@ -8,11 +8,11 @@ use axum::Router;
 use run_service::streams::StreamPermits;
 
 use crate::dependencies::{Dialect, Edge, RouteState};
-use crate::index;
 use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Described, Routes};
+use crate::pages::index;
 use crate::stack::{self, Surroundings};
-use crate::{docs, fallback, metrics, variant_a, variant_b};
+use crate::{pages::docs, pages::fallback, pages::metrics, variant_a, variant_b};
 
 /// Where Variant B's API is nested. The slash belongs to the prefix: what is counted is everything *under*
 /// `/api/` (host/docs/interface/errors-and-limits.md#limits), and `/api` alone is an unknown path like any
@@ -62,7 +62,7 @@ pub fn router(edge: Edge) -> Router {
         described.extend(of_own);
         #[cfg(feature = "console")]
         {
-            let (page, of_page) = crate::console::routes().split();
+            let (page, of_page) = crate::pages::console::routes().split();
             routes = routes.merge(page);
             described.extend(of_page);
         }

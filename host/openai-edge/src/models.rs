@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use http_edge::answer;
 use http_edge::openapi::{Operation, tags};
-use http_edge::path_id::{PathId, check_id, id};
+use http_edge::request::path_id::{PathId, check_id, id};
 use http_edge::variant_b::error::{Error, Problem};
 
 /// The id of the agent.

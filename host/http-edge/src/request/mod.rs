@@ -4,14 +4,18 @@
 //!
 //! - `field`: what is said of one field. `check`: holds a value against that. `issue`: what is wrong, as zod
 //!   3 says it.
-//! - `value`: values into the types of fields.
+//! - `value`: values into the types of fields. `path_id`: the id in a path.
+//! - `history`: what was said before a request. `output_schema`: the form that it wants its answer in.
 //!
 //! All issues are collected, in the order of the fields (host/docs/interface/decisions-http.md#validation).
 //! Keys that nobody asked for are ignored, unless the type says otherwise.
 
 mod check;
 mod field;
+pub(crate) mod history;
 mod issue;
+pub(crate) mod output_schema;
+pub mod path_id;
 mod value;
 
 use std::borrow::Cow;

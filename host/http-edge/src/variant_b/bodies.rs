@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::error::Error;
 use crate::body::Payload;
 use crate::dependencies::Settings;
-use crate::history::{CHOSEN_TOOLS, HISTORY};
 use crate::json;
-use crate::output_schema::{self, OUTPUT_SCHEMA};
+use crate::request::history::{CHOSEN_TOOLS, HISTORY};
+use crate::request::output_schema::{self, OUTPUT_SCHEMA};
 use crate::request::{
     self, Elsewhere, Field, FromJson, Issue, Kind, Object, Pattern, Request, Step, request,
 };

@@ -21,10 +21,10 @@ use super::parameters::{ConversationListing, cursor_behind, place_behind};
 use super::state::Shared;
 use super::timestamp::{iso_8601, iso_8601_of_millis};
 use crate::answer;
+use crate::answer::result_json::MessageBody;
 use crate::openapi::{Operation, tags};
-use crate::path_id::{PathId, check_id};
+use crate::request::path_id::{PathId, check_id};
 use crate::request::{Field, Issue, Issues, read_query};
-use crate::result_json::MessageBody;
 
 pub(super) fn describe_list() -> Operation {
     let summary = "List one's kept conversations, the one first that was last gone on with";

@@ -21,7 +21,7 @@ use super::{documented, jobs};
 use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
 use crate::openapi::{Operation, tags};
-use crate::path_id::{self, PathId, check_id};
+use crate::request::path_id::{self, PathId, check_id};
 use crate::server_sent_events::{self, CancelledRun, EventStream, OwnEvents, Position, ShowEnd, ShownEnd};
 
 pub(super) fn describe_run() -> Operation {

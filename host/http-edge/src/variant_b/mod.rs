@@ -45,9 +45,9 @@ mod webhooks;
 
 use axum::Router;
 
-use crate::fallback;
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
+use crate::pages::fallback;
 use state::Shared;
 
 pub(crate) use admin::api as admin;

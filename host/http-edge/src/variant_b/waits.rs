@@ -21,7 +21,7 @@ use super::wait_body::WaitBody;
 use crate::answer;
 use crate::body::Payload;
 use crate::openapi::{Operation, Parameter, tags};
-use crate::path_id::{PathId, check_id, id};
+use crate::request::path_id::{PathId, check_id, id};
 use crate::request::{Field, read_query};
 
 pub(super) fn describe_list() -> Operation {

@@ -17,7 +17,7 @@ use super::added_items;
 use http_edge::answer;
 use http_edge::body::Payload;
 use http_edge::openapi::{Operation, tags};
-use http_edge::path_id::{PathId, check_id, id, may_be_id};
+use http_edge::request::path_id::{PathId, check_id, id, may_be_id};
 use http_edge::request::{Field, read_query};
 use http_edge::variant_b::asking::Asking;
 use http_edge::variant_b::auth::Caller;

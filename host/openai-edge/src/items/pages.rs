@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::turn_items::Item;
-use http_edge::path_id::may_be_id;
+use http_edge::request::path_id::may_be_id;
 use http_edge::request::{Field, FromJson, Kind, Object, Pattern, request};
 use http_edge::variant_b::error::Problem;
 use http_edge::variant_b::parameters::LIMIT;

@@ -15,7 +15,7 @@ use super::response_schema;
 use super::stored::{ID, read_id};
 use http_edge::answer;
 use http_edge::openapi::{Operation, tags};
-use http_edge::path_id::PathId;
+use http_edge::request::path_id::PathId;
 use http_edge::variant_b::auth::Caller;
 use http_edge::variant_b::documented as of_variant;
 use http_edge::variant_b::error::{Error, Problem};

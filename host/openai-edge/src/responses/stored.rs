@@ -13,7 +13,7 @@ use super::super::documented;
 use super::{background, current_response, response_schema};
 use http_edge::answer;
 use http_edge::openapi::{Operation, tags};
-use http_edge::path_id::{PathId, check_id, id};
+use http_edge::request::path_id::{PathId, check_id, id};
 use http_edge::request::{Field, FromJson, Kind, Object, read_query, request};
 use http_edge::variant_b::auth::Caller;
 use http_edge::variant_b::conversations::{busy, unavailable};

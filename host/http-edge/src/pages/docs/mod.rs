@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 
 use crate::answer;
 use crate::openapi::{Operation, Refused, Routes, tags};
-use crate::path_id::{PathId, check_id};
 use crate::request::Field;
+use crate::request::path_id::{PathId, check_id};
 
 pub use pages::{Page, pages};
 

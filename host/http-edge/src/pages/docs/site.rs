@@ -14,8 +14,8 @@ use super::pages::{INDEX, Page, pages};
 use super::sources::{PICTURES, TEXTS, place};
 use super::{html, links, search};
 use crate::answer;
-use crate::index::escaped;
-use crate::static_text::{HTML, StaticText};
+use crate::pages::index::escaped;
+use crate::pages::static_text::{HTML, StaticText};
 
 const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -56,7 +56,7 @@ impl Served {
 }
 
 pub(super) static SITE: LazyLock<BTreeMap<String, Served>> = LazyLock::new(|| {
-    let style = concat!(include_str!("../openapi/page.css"), include_str!("docs.css"));
+    let style = concat!(include_str!("../../openapi/page.css"), include_str!("docs.css"));
     let mut site = BTreeMap::from([
         ("style.css".to_owned(), Served::fixed(STYLE, style)),
         ("icon.svg".to_owned(), Served::fixed(ICON, include_str!("../console/icon.svg"))),

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::answer;
 use crate::openapi::{Lazy, Operation, tags};
-use crate::static_text::HTML;
+use crate::pages::static_text::HTML;
 
 /// What this is.
 #[derive(Serialize, ToSchema)]

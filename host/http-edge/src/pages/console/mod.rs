@@ -17,9 +17,9 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::answer;
 use crate::openapi::{Operation, Refused, Routes, tags};
-use crate::path_id::{PathId, check_id};
+use crate::pages::static_text::{HTML, StaticText};
+use crate::request::path_id::{PathId, check_id};
 use crate::request::{Field, Kind};
-use crate::static_text::{HTML, StaticText};
 
 const NOT_FOUND: &str = "Not found";
 
