@@ -74,12 +74,12 @@ pub const TARGETS: [Target; 31] = [
     ),
     target(
         "mcp_messages",
-        &["mcp-client/src/message.rs", "mcp-client/src/answer.rs", "mcp-client/src/http.rs"],
+        &["mcp-client/src/message.rs", "mcp-client/src/answer.rs", "mcp-client/src/connection/http.rs"],
         MANY,
         crates::mcp_messages,
     ),
     target("mcp_tool_list", &["mcp-client/src/tool_list.rs"], SOME, crates::mcp_tool_list),
-    target("mcp_output", &["mcp-client/src/child_output.rs"], SOME, crates::mcp_output),
+    target("mcp_output", &["mcp-client/src/connection/child_output.rs"], SOME, crates::mcp_output),
     target("openai_reply", &["model-client/src/protocol/openai/"], MANY, crates::openai_reply),
     target("anthropic_reply", &["model-client/src/protocol/anthropic/"], MANY, crates::anthropic_reply),
     target(
@@ -105,7 +105,7 @@ pub const TARGETS: [Target; 31] = [
     target("manifest", &["tool-registry/src/manifest.rs"], MANY, crates::manifest),
     target(
         "registry_answers",
-        &["tool-registry/src/session.rs", "tool-registry/src/challenge.rs"],
+        &["tool-registry/src/session.rs", "tool-registry/src/session/challenge.rs"],
         MANY,
         crates::registry_answers,
     ),
@@ -133,7 +133,7 @@ pub const TARGETS: [Target; 31] = [
 pub const HANDED_ON: [(&str, &str); 4] = [
     ("outbound/src/client.rs", "bytes of a body, for its caller"),
     ("model-client/src/http/transport.rs", "bytes of a reply, for `streamed_reply` and `read_reply`"),
-    ("tool-registry/src/body.rs", "bytes of a body, for `manifest` and `session`"),
+    ("tool-registry/src/session/body.rs", "bytes of a body, for `manifest` and `session`"),
     (
         "tool-host/src/capability/wasi_http.rs",
         "texts of a guest's request, for the reader of the crate `http`",

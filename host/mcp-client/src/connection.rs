@@ -1,5 +1,11 @@
 //! A connection to a server, over either transport: the handshake, then one request after another.
 
+pub(crate) mod child;
+pub(crate) mod child_output;
+pub(crate) mod farewell;
+pub(crate) mod http;
+pub(crate) mod launch;
+
 use std::sync::Arc;
 
 use agent_core::ports::ProgressSink;
@@ -8,11 +14,11 @@ use tool_egress::Call;
 use tool_grants::Granted;
 use tool_policy::model::McpTransport;
 
-use crate::child::{ChildProcess, Start};
+use crate::connection::child::{ChildProcess, Start};
+use crate::connection::farewell::Farewell;
+use crate::connection::http::Session;
 use crate::error::McpError;
-use crate::farewell::Farewell;
 use crate::hosting::Hosting;
-use crate::http::Session;
 use crate::message::{self, Exchange, VERSIONS};
 use crate::progress::Reports;
 

@@ -7,7 +7,7 @@
 //!
 //! In reading order: `servers` are those of the policy in force, `server` is one of them with its idle
 //! connections, `hosting` what the host has for them, `connection` a handshake and a request over either
-//! transport, `http` (with `farewell`) and `child` (with `child_output` and `launch`) are these, `message` is
+//! transport, with `http` (and `farewell`) and `child` (and `child_output`, `launch`) in its folder, `message` is
 //! JSON-RPC, `progress` what is reported meanwhile, `answer` what a call returned, `error` what can go wrong.
 //!
 //! What holds for every exchange:
@@ -23,14 +23,9 @@
 //! and versions.
 
 mod answer;
-mod child;
-mod child_output;
 mod connection;
 mod error;
-mod farewell;
 mod hosting;
-mod http;
-mod launch;
 mod message;
 mod progress;
 mod server;
@@ -41,10 +36,10 @@ mod tool_list;
 
 pub use answer::McpAnswer;
 pub use connection::Means;
+pub use connection::farewell::Farewells;
+pub use connection::launch::{LaunchError, LaunchJob, Launcher};
 pub use error::{LookError, McpError};
-pub use farewell::Farewells;
 pub use hosting::Hosting;
-pub use launch::{LaunchError, LaunchJob, Launcher};
 pub use server::Server;
 pub use servers::McpServers;
 pub use tool_list::{RemoteTool, ToolList};

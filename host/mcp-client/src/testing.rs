@@ -9,7 +9,7 @@ use tokio::io::Empty;
 use tool_egress::Scanner;
 
 use crate::answer::McpAnswer;
-use crate::child_output::Output;
+use crate::connection::child_output::Output;
 use crate::message::{Exchange, Next};
 use crate::progress::Reports;
 use crate::tool_list::{ToolList, write};

@@ -3,6 +3,9 @@
 //! A call has a number. Whether a fault hits it is a function of seed and number, so that what hit a
 //! simulation is a list, and the simulation can be made again with a part of that list ([`Schedule`]).
 
+pub mod gate;
+pub mod mutation;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

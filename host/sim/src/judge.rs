@@ -1,5 +1,7 @@
 //! What must be true when all is quiet: what was promised has come to pass, and nothing is held any more.
 
+pub mod promises;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::agent_loop::{OpenWait, Run, recorded_end};
@@ -12,8 +14,8 @@ use agent_core::words::{
 };
 use run_service::invariants::{self, Broken};
 
+use crate::judge::promises::{PromisedJob, Promises, SeenEnd, ShownEvent, ShownStream, ToldEnd, told};
 use crate::plan::CALL;
-use crate::promises::{PromisedJob, Promises, SeenEnd, ShownEvent, ShownStream, ToldEnd, told};
 use crate::replica::{Living, Replicas};
 use crate::world::World;
 
@@ -388,7 +390,7 @@ async fn judge_turns(world: &World, promised: &[(String, PromisedJob)]) {
         };
         if let Some(conversation) = promised.conversation.clone() {
             let user = promised.user.clone();
-            turns.push(crate::promises::PromisedTurn { user, conversation, id: job.run_id });
+            turns.push(crate::judge::promises::PromisedTurn { user, conversation, id: job.run_id });
         }
     }
     for turn in turns {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use mimalloc::MiMalloc;
-use sim::mutation::Mutation;
-use sim::shrink;
+use sim::faults::mutation::Mutation;
+use sim::simulation::shrink;
+use sim::simulation::tally::Tally;
 use sim::simulation::{Outcome, Simulation};
-use sim::tally::Tally;
 use sim::world::Line;
 
 /// A third of the time goes into memory.

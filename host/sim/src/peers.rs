@@ -19,8 +19,8 @@ use run_service::invariants::{MadeCall, acted, made, may_be_done_again, owned, p
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use crate::faults::gate::{Call, Gate};
 use crate::faults::mixed;
-use crate::gate::{Call, Gate};
 use crate::plan::Plan;
 use crate::world::{ToolVersion, World};
 

@@ -1,6 +1,10 @@
 //! Replicas: each lives, dies and is started again over the same stores, and is asked by clients over a
 //! network that loses requests and answers.
 
+pub mod edge;
+pub mod process;
+pub mod service;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +14,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use crate::faults::gate::Gate;
 use crate::faults::{CallKind, Fault, Kind, mixed};
-use crate::gate::Gate;
-use crate::process::{Machine, Process};
-use crate::service::Service;
+use crate::replica::process::{Machine, Process};
+use crate::replica::service::Service;
 use crate::world::{Passage, World};
 
 /// What is asked that begins a run, or writes something.

@@ -1,5 +1,8 @@
 //! One simulation: replicas, clients and faults for a while, then quiet until all is done, then the judge.
 
+pub mod shrink;
+pub mod tally;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +15,9 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use crate::clients::Client;
+use crate::faults::mutation::Mutation;
 use crate::faults::{Faults, Profile, Schedule, mixed};
 use crate::judge;
-use crate::mutation::Mutation;
 use crate::replica::Replicas;
 use crate::world::{Counts, Line, World};
 

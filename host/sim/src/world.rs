@@ -16,10 +16,10 @@ use run_service::invariants::{self, Broken};
 use tokio::time::Instant;
 
 use crate::deployment::Deployment;
+use crate::faults::mutation::Mutation;
 use crate::faults::{CallKind, Fault, Faults, Kind, Schedule, Server, latency};
-use crate::mutation::Mutation;
-use crate::process::Process;
-use crate::promises::Promises;
+use crate::judge::promises::Promises;
+use crate::replica::process::Process;
 use crate::stores::{Redis, ReferenceKeys};
 
 /// How long Redis answers nobody when it is restarted.

@@ -6,7 +6,7 @@
 //! [`place`] puts it where a host finds it, as [`replace_file`] does any file. Every [`Error`] says what to
 //! do about it, and a [`Progress`] hears of every step that takes more than a second.
 //!
-//! `rust/` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools with;
+//! `languages::rust` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools with;
 //! `python` and `javascript` call the toolchains of these languages, which they install within the project.
 //! `component` looks at what came out, and `docs` adds what the project's WIT says of it. Calling, checking
 //! and installing components is the host's.
@@ -15,20 +15,17 @@ mod component;
 mod docs;
 mod error;
 mod files;
-mod javascript;
-mod language;
+pub mod languages;
 mod name;
 mod new;
 mod program;
 mod project;
-mod python;
-pub mod rust;
 mod templates;
 
 pub use component::{Need, Outside, Placed, encode, place, place_signed, read_outside};
 pub use error::{Error, Result};
 pub use files::{create_private_file, replace_file};
-pub use language::Language;
+pub use languages::Language;
 pub use name::check as check_name;
 pub use new::{New, create};
 pub use program::Progress;

@@ -1,7 +1,7 @@
 //! Names of projects: they become names of files, of packages in three languages and of components in a
 //! policy.
 
-use crate::language::Language;
+use crate::languages::Language;
 use crate::{Error, Result};
 
 /// The longest name, in bytes: what a tool's name may have, which is made of it.
@@ -216,7 +216,7 @@ fn propose(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{check, problem, propose, used_in_templates};
-    use crate::language::Language;
+    use crate::languages::Language;
     use crate::templates::{Example, files};
 
     #[test]

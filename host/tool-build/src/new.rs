@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::language::Language;
+use crate::languages::Language;
 use crate::name;
 use crate::templates::{self, Example, LOCK};
 use crate::{Error, Result};

@@ -7,8 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::component::{Made, Outside, read_outside};
 use crate::files::{read_manifest, read_toml};
-use crate::language::Language;
-use crate::{Error, Progress, Result, docs, javascript, python, rust};
+use crate::languages::Language;
+use crate::{Error, Progress, Result, docs, languages::javascript, languages::python, languages::rust};
 
 /// A folder with a tool's sources.
 #[derive(Debug, Clone, PartialEq, Eq)]

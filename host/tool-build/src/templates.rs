@@ -1,7 +1,7 @@
 //! The files of new projects. They lie in `templates/`; the SDK and the contract are those of this
 //! repository.
 
-use crate::language::Language;
+use crate::languages::Language;
 
 /// What the new tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,8 @@
 //! - `digest`, `reference`: how registries name things. `error`: what can go wrong, and what to do about it.
 //! - `manifest`: what an artifact is made of, as values. `component_names`: what a component imports and
 //!   exports.
-//! - `challenge`, `credentials`: what a registry asks of who wants in, and who is told a password.
-//! - `client`, `session`, `body`: one exchange with a registry: logging in, redirects, limits of time and
-//!   size.
+//! - `credentials`: who is told a password. `session`: one exchange with a registry. In its folder: the
+//!   client, what a registry asks of who wants in, and the limits of time and size.
 //! - `pull`, `push`: what it is all for.
 //!
 //! The form of an artifact is that of the WebAssembly OCI artifact layout, which `wkg` and others use: one
@@ -24,9 +23,6 @@
 //!
 //! What does not belong here: whether a component may be trusted or called, files, the environment.
 
-mod body;
-mod challenge;
-mod client;
 mod component_names;
 mod credentials;
 mod digest;
@@ -39,7 +35,6 @@ mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use client::{Client, Limits, Options};
 pub use credentials::Credentials;
 pub use digest::Digest;
 pub use error::{Error, RedirectProblem};
@@ -47,3 +42,4 @@ pub use manifest::ManifestError;
 pub use pull::{Pulled, pull};
 pub use push::{Publication, Pushed, push};
 pub use reference::{Reference, ReferenceError};
+pub use session::client::{Client, Limits, Options};

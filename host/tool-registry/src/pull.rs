@@ -5,12 +5,12 @@ use http::header::{CONTENT_TYPE, HeaderMap};
 use http::{Method, StatusCode};
 use tokio::time::timeout;
 
-use crate::body;
-use crate::client::Client;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::manifest::{ACCEPTED, Artifact};
 use crate::reference::Reference;
+use crate::session::body;
+use crate::session::client::Client;
 use crate::session::{Access, Outgoing, Session};
 
 /// Most bytes of a manifest. (The specification wants registries to take manifests of up to 4 MiB; those of

@@ -6,13 +6,13 @@ use http::header::LOCATION;
 use http::{Method, StatusCode};
 use tokio::time::timeout;
 
-use crate::client::Client;
 use crate::component_names;
 use crate::digest::Digest;
 use crate::error::{Error, RedirectProblem};
 use crate::manifest::{MANIFEST_TYPE, SIGNATURE_BYTES, Written};
 use crate::pull::promised_digest;
 use crate::reference::Reference;
+use crate::session::client::Client;
 use crate::session::{Access, Outgoing, Session};
 
 /// What is to be published.

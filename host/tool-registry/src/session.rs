@@ -6,6 +6,10 @@
 //! only to the internet (`outbound`). On loopback, with plain HTTP, the token service may be on loopback too.
 //! What logs us in is sent to the registry itself alone.
 
+pub(crate) mod body;
+pub(crate) mod challenge;
+pub(crate) mod client;
+
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -19,12 +23,12 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-use crate::body::{self, Bounds, unreachable};
-use crate::challenge::{self, Challenge};
-use crate::client::Client;
 use crate::credentials::sensitive;
 use crate::error::{Error, RedirectProblem};
 use crate::reference::{Reference, shown};
+use crate::session::body::{Bounds, unreachable};
+use crate::session::challenge::Challenge;
+use crate::session::client::Client;
 
 /// Most redirects of one request.
 const MOST_REDIRECTS: usize = 5;

@@ -1,8 +1,8 @@
 //! What is promised of what registries answer, for `host/fuzz`: functions that panic when it is broken.
 
-use crate::challenge::{self, Challenge};
 use crate::component_names;
 use crate::manifest::{Artifact, Written};
+use crate::session::challenge::{self, Challenge};
 use crate::session::{bearer_of, first_error};
 
 /// Longest refusal, in bytes: operators read it.

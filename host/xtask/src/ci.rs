@@ -9,7 +9,7 @@ pub(crate) mod linting_compiler;
 use std::path::Path;
 
 use crate::run::{cargo, run};
-use crate::{sim, test};
+use crate::{robustness::sim, test};
 use linting_compiler::LintingCompiler;
 
 /// Runs every check, and stops at the first that fails.

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use tool_build::rust::{Build, Compiler, Install, Module};
+use tool_build::languages::rust::{Build, Compiler, Install, Module};
 use tool_build::{Need, Placed, Progress};
 
 use crate::run::cargo;
@@ -102,10 +102,10 @@ pub(crate) fn build(repository: &Path, arguments: &Arguments) -> anyhow::Result<
     let workspace = repository.join("guest-tools").canonicalize().context("finding guest-tools/")?;
     let target = repository.join("target");
     let choice = arguments.compiler.map(|choice| match choice {
-        Choice::Rustup => tool_build::rust::Choice::Rustup,
-        Choice::Debian => tool_build::rust::Choice::Debian,
+        Choice::Rustup => tool_build::languages::rust::Choice::Rustup,
+        Choice::Debian => tool_build::languages::rust::Choice::Debian,
     });
-    let compiler = tool_build::rust::find(choice, Install::Packages, &workspace, &Shown)?;
+    let compiler = tool_build::languages::rust::find(choice, Install::Packages, &workspace, &Shown)?;
     println!("guests: building with {compiler}");
     let (mut tools, passed_over) = crates::survey(&workspace)?;
     if let Some(kind) = arguments.only {

@@ -2,25 +2,23 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to whoever runs it")]
 
 mod bench;
-mod chaos;
 mod ci;
 mod dev;
 mod dist;
 mod docs;
-mod fuzz;
 mod guests;
 mod lines;
+mod robustness;
 mod run;
 mod scale;
-mod schedules;
-mod sim;
-mod soak;
 mod test;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use robustness::{chaos, fuzz, schedules, sim, soak};
 
 #[derive(Parser)]
 #[command(about = "The project's own commands")]

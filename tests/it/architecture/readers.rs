@@ -78,9 +78,13 @@ const LISTED: [(&str, usize, &str); 49] = [
         2,
         "options of a job, which producers with the password of Redis write",
     ),
-    ("tool-build/src/javascript.rs", 1, "a command: the manifest of the author's own project"),
+    ("tool-build/src/languages/javascript.rs", 1, "a command: the manifest of the author's own project"),
     ("tool-build/src/project.rs", 1, "a command: the manifest of the author's own project"),
-    ("tool-build/src/rust/modules.rs", 1, "a command: lines of the author's own cargo, bounded in length"),
+    (
+        "tool-build/src/languages/rust/modules.rs",
+        1,
+        "a command: lines of the author's own cargo, bounded in length",
+    ),
     ("tool-kit/src/expectation.rs", 1, "a command: an answer of the author's own tool"),
     // Strangers' texts whose size is bounded, or that become no values.
     ("model-client/src/demo/mod.rs", 1, "the demo model: at most a body's text, never in production"),
@@ -130,9 +134,9 @@ const LISTED_OF_OTHER_TEXTS: [(&str, usize, &str); 12] = [
         "texts of at most METHOD_BYTES and AUTHORITY_BYTES; the library bounds path and scheme",
     ),
     ("tool-host/src/load/contract.rs", 1, "names are borrowed and counted as they are read"),
-    ("mcp-client/src/http.rs", 1, "events of at most MOST_BYTES"),
+    ("mcp-client/src/connection/http.rs", 1, "events of at most MOST_BYTES"),
     ("tool-host/src/typed/docs.rs", 1, "one section is borrowed, and its JSON is metered"),
-    ("tool-registry/src/body.rs", 1, "bodies of at most the limit of their kind"),
+    ("tool-registry/src/session/body.rs", 1, "bodies of at most the limit of their kind"),
     ("tool-registry/src/component_names.rs", 1, "a command: the component that is published"),
 ];
 

@@ -5,7 +5,7 @@ use http::{Method, Request};
 use serde_json::Value;
 
 use super::Client;
-use crate::edge::{Answer, token};
+use crate::replica::edge::{Answer, token};
 
 /// A request that somebody makes who has a token.
 pub(super) struct ClientRequest<'a> {

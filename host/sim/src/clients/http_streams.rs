@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::http::ClientRequest;
 use super::{Client, TRIES};
-use crate::edge::Part;
+use crate::judge::promises::{ShownEvent, ShownStream, ToldEnd};
 use crate::plan::Plan;
-use crate::promises::{ShownEvent, ShownStream, ToldEnd};
+use crate::replica::edge::Part;
 
 const FOUND: &str = "a run that was shown is found over HTTP";
 

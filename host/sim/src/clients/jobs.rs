@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use super::http::ClientRequest;
 use super::{Client, TRIES};
+use crate::judge::promises::{PromisedJob, SeenEnd};
 use crate::plan::Plan;
-use crate::promises::{PromisedJob, SeenEnd};
 
 pub(super) const HOOK: &str = "https://hook.test";
 pub(super) const NOT_LOST: &str = "no acknowledged job is lost";
@@ -51,7 +51,7 @@ impl Client {
     async fn put_webhook(&mut self, data: &JobData) -> bool {
         for _ in 0..TRIES {
             let (job_id, user_id) = (data.id.clone().unwrap_or_default(), data.user_id.clone());
-            let put = move |service: std::sync::Arc<crate::service::Service>| {
+            let put = move |service: std::sync::Arc<crate::replica::service::Service>| {
                 async move {
                     let webhook = NewWebhook { job_id: &job_id, user_id: &user_id, url: HOOK };
                     service.webhooks.put(&webhook).await

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::http::ClientRequest;
 use super::jobs::{HOOK, NOT_LOST};
 use super::{Client, TRIES};
-use crate::edge::Answer;
+use crate::judge::promises::PromisedJob;
 use crate::plan::Plan;
-use crate::promises::PromisedJob;
+use crate::replica::edge::Answer;
 
 const ONE_ANSWER: &str = "a key has one answer";
 

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use crate::deployment::Deployment;
 use crate::faults::mixed;
 use crate::replica::Replicas;
-use crate::service::Service;
+use crate::replica::service::Service;
 use crate::world::World;
 
 /// How many users there are, and conversations of each.

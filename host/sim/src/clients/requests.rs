@@ -8,8 +8,8 @@ use run_service::layers::{Ask, InvokeError};
 use serde_json::{Map, json};
 
 use super::Client;
+use crate::judge::promises::{PromisedJob, PromisedTurn};
 use crate::plan::Plan;
-use crate::promises::{PromisedJob, PromisedTurn};
 
 const RIGHT_ANSWER: &str = "an answer is that of its own question";
 

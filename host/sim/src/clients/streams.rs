@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::{Client, TRIES};
+use crate::judge::promises::{SeenStream, ToldEnd};
 use crate::plan::Plan;
-use crate::promises::{SeenStream, ToldEnd};
 use crate::world::World;
 
 const STORED_FIRST: &str = "an event is given to readers once it is stored";

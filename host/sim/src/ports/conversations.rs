@@ -11,9 +11,9 @@ use boxed_async::boxed_async;
 use tokio::time::sleep;
 
 use super::Ported;
+use crate::faults::gate::Call;
 use crate::faults::mixed;
-use crate::gate::Call;
-use crate::mutation::Mutation;
+use crate::faults::mutation::Mutation;
 
 /// A key that outlasts its caller.
 struct OwnedKey {

@@ -8,8 +8,8 @@ use backends::memory::MemoryIdempotency;
 use boxed_async::boxed_async;
 
 use super::Ported;
-use crate::gate::Call;
-use crate::mutation::Mutation;
+use crate::faults::gate::Call;
+use crate::faults::mutation::Mutation;
 use crate::stores::ReferenceKeys;
 
 impl Ported<ReferenceKeys> {

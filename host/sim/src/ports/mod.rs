@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use webhooks::Receiver;
 
-use crate::gate::Gate;
+use crate::faults::gate::Gate;
 
 /// A store behind a gate.
 pub struct Ported<S> {

@@ -9,9 +9,9 @@ use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, J
 use boxed_async::boxed_async;
 
 use super::Ported;
-use crate::gate::Call;
-use crate::mutation::Mutation;
-use crate::promises::end_of;
+use crate::faults::gate::Call;
+use crate::faults::mutation::Mutation;
+use crate::judge::promises::end_of;
 
 fn fails(detail: String) -> QueueError {
     QueueError::Store { detail }

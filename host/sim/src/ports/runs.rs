@@ -8,8 +8,8 @@ use agent_core::words::{Event, RunOutcome, RunQuery, RunRecord};
 use boxed_async::boxed_async;
 
 use super::Ported;
-use crate::gate::Call;
-use crate::mutation::Mutation;
+use crate::faults::gate::Call;
+use crate::faults::mutation::Mutation;
 
 fn fails(detail: String) -> JournalError {
     JournalError::Store { detail }

@@ -9,8 +9,8 @@ use agent_core::words::{Webhook, WebhookState};
 use boxed_async::boxed_async;
 
 use super::Ported;
-use crate::gate::{Call, Gate};
-use crate::mutation::Mutation;
+use crate::faults::gate::{Call, Gate};
+use crate::faults::mutation::Mutation;
 
 impl Ported<TestOutbox> {
     /// Takes note of a webhook that counts as submitted now although its job is there already.

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use clap::ValueEnum as _;
 use sim::deployment::Deployment;
 use sim::faults::Schedule;
-use sim::mutation::Mutation;
-use sim::shrink::shortest;
+use sim::faults::mutation::Mutation;
 use sim::simulation::Simulation;
+use sim::simulation::shrink::shortest;
 
 /// How many seeds may pass until a bug is found that was put in.
 const MOST_SEEDS: u64 = 250;

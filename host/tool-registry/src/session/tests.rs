@@ -1,7 +1,7 @@
 //! Where requests may go, and with what.
 
 use super::*;
-use crate::client::{Limits, Options};
+use crate::session::client::{Limits, Options};
 
 fn client(plain_http: bool) -> Client {
     Client::new(Options { plain_http, credentials: None, limits: Limits::of_component(1) }).unwrap()

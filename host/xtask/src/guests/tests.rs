@@ -37,8 +37,13 @@ fn a_tool_has_the_same_bytes_whatever_its_neighbours_ask_of_what_they_share() {
     let home = tempfile::tempdir().unwrap();
     let workspace = home.path().canonicalize().unwrap();
     write_workspace(&workspace);
-    let compiler =
-        tool_build::rust::find(None, tool_build::rust::Install::Packages, &workspace, &super::Shown).unwrap();
+    let compiler = tool_build::languages::rust::find(
+        None,
+        tool_build::languages::rust::Install::Packages,
+        &workspace,
+        &super::Shown,
+    )
+    .unwrap();
     // Kept for the next time: with some compilers the standard library is in it.
     let target_folder = crate::repository().join("target/tmp/xtask-guests");
     let build = new_build(&workspace, &target_folder, &compiler);

@@ -19,7 +19,7 @@ use anyhow::{Context as _, ensure};
 
 use self::costs::{Costs, FILE, Queue};
 use self::deployment::Load;
-use crate::chaos::run_program;
+use crate::robustness::chaos::run_program;
 use crate::test;
 
 /// Where the tables are written.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::chaos::run_program;
+use crate::robustness::chaos::run_program;
 use crate::test;
 
 #[derive(clap::Args)]

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::deployment::Deployment;
 use crate::faults::{CallKind, Fault, Kind, Parting, Server};
-use crate::process::Process;
+use crate::replica::process::Process;
 use crate::world::{Passage, World};
 
 /// One process, and the world around it.

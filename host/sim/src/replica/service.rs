@@ -29,11 +29,11 @@ use run_service::waits::Waits;
 use run_service::webhooks::{Dispatcher, DispatcherContext, Webhooks};
 use tokio::time::Instant;
 
-use crate::edge::{Edge, tokens};
-use crate::gate::Gate;
+use crate::faults::gate::Gate;
+use crate::judge::promises::told;
 use crate::peers::{Provider, Tools};
 use crate::ports::{Ported, Receiver};
-use crate::promises::told;
+use crate::replica::edge::{Edge, tokens};
 
 /// `AGENT_TIMEOUT_MS` of the simulated deployment.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -15,8 +15,8 @@ use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tool_egress::{Call, EgressError, ResponseBody};
 
+use crate::connection::farewell::Farewell;
 use crate::error::McpError;
-use crate::farewell::Farewell;
 use crate::message::{self, Exchange, MOST_BYTES, Next};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

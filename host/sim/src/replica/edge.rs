@@ -13,7 +13,7 @@ use http_edge::{Claims, Hosts, Idempotency, Latch, Origins, Settings, Tokens, Va
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
-use crate::gate::Gate;
+use crate::faults::gate::Gate;
 use crate::ports::Ported;
 
 const SECRET: &[u8] = b"a secret of the simulation, of some length";

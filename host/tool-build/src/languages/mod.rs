@@ -1,4 +1,8 @@
-//! The languages that tools are written in.
+//! The languages that tools are written in: how a component is made in each.
+
+pub(crate) mod javascript;
+pub(crate) mod python;
+pub mod rust;
 
 use std::fmt;
 

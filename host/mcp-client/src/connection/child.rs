@@ -11,9 +11,9 @@ use serde_json::Value;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tool_egress::Scanner;
 
-use crate::child_output::Output;
+use crate::connection::child_output::Output;
+use crate::connection::launch::Launcher;
 use crate::error::McpError;
-use crate::launch::Launcher;
 use crate::message::{Exchange, Next};
 
 /// The first descriptor that is neither input nor output nor complaint.
