@@ -72,11 +72,7 @@ async fn a_body_that_is_not_what_its_coding_says_is_invalid() {
     // What is decoded in the last is no JSON.
     for (coding, body) in [("gzip", text.to_vec()), ("br", gzip(text)), ("gzip", gzip(b"input=hi"))] {
         let answer = invoke(&service, coding, body).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#),
-            "{coding}"
-        );
+        answer.check_at(coding, StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#);
     }
 }
 

@@ -41,11 +41,7 @@ async fn the_page_and_all_that_it_loads_are_served_to_everybody_and_counted_nowh
     assert_eq!(seen.len(), 12, "every file is needed, and there: {seen:?}");
     for name in ["mod.rs", "page.html", "..%2fmod.rs", "%00", "app.js%0A", &"x".repeat(300)] {
         let answer = service.get(&format!("/console/{name}")).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#),
-            "{name}"
-        );
+        answer.check_at(name, StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#);
     }
 }
 
@@ -95,7 +91,7 @@ async fn a_copy_that_is_the_newest_is_not_sent_again() {
         let mut request = request("GET", path, "");
         request.headers_mut().insert("if-none-match", tag.parse().unwrap());
         let again = service.send(request).await;
-        assert_eq!((again.status, again.body.as_str()), (StatusCode::NOT_MODIFIED, ""), "{path}");
+        again.check_at(path, StatusCode::NOT_MODIFIED, "");
         // A cache updates what it has by the headers of the 304, which are those of the text.
         let varies = Some("accept-encoding");
         assert_eq!((first.header("vary"), again.header("vary")), (varies, varies), "{path}");

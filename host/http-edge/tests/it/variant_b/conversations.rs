@@ -51,15 +51,12 @@ async fn a_conversation_goes_on_is_read_and_is_forgotten() {
     assert_eq!(read["turns"][1]["messages"], json!([{"role": "assistant", "content": "Hello, Ada!"}]));
     let of_one = |method| as_somebody_else(&fakes, method, "/api/agent/conversations/trip");
     for answer in [of_one("GET").await, of_one("DELETE").await] {
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#)
-        );
+        answer.check(StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#);
     }
     let theirs = as_somebody_else(&fakes, "GET", "/api/agent/conversations").await;
     assert_snapshot!(theirs.body, @r#"{"data":[],"nextCursor":null}"#);
     let deleted = fakes.ask("DELETE", "/api/agent/conversations/trip", Body::empty()).await;
-    assert_eq!((deleted.status, deleted.body.as_str()), (StatusCode::NO_CONTENT, ""));
+    deleted.check(StatusCode::NO_CONTENT, "");
     assert_eq!(fakes.get("/api/agent/conversations/trip").await.status, StatusCode::NOT_FOUND);
     assert_eq!(fakes.get("/api/agent/conversations/a%20b").await.status, StatusCode::NOT_FOUND);
 }

@@ -365,10 +365,7 @@ async fn a_panic_gives_the_key_free() {
     let fakes = Fakes::configured(Panics, |edge| edge.idempotency = idempotency_over(&keys));
     for _ in 0..2 {
         let answer = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"Internal server error"}"#)
-        );
+        answer.check(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"Internal server error"}"#);
     }
 }
 

@@ -90,10 +90,7 @@ async fn the_first_decision_counts_and_the_second_is_told_whose_it_was() {
     assert_eq!((&decided["goesOn"], &decided["wait"]["decisions"][0]["by"]), (&json!(true), &json!("u1")));
     fakes.queue.change("1", |job| assert_eq!(job.status, JobStatus::Waiting));
     let second = decide(&fakes, Some(&digest), r#"{"decision":"reject","reason":"no"}"#).await;
-    assert_eq!(
-        (second.status, second.body.as_str()),
-        (StatusCode::CONFLICT, r#"{"error":"It was decided by u1 already"}"#)
-    );
+    second.check(StatusCode::CONFLICT, r#"{"error":"It was decided by u1 already"}"#);
     assert_eq!(fakes.get("/api/agent/waits").await.json()["data"], json!([]));
 }
 
@@ -114,10 +111,7 @@ async fn a_decision_that_cannot_be_taken_changes_nothing() {
         assert_eq!(answer.status, status, "{body}: {answer}");
     }
     let stranger = fakes.service.send(bearer("u2", request("GET", WAIT, Body::empty()))).await;
-    assert_eq!(
-        (stranger.status, stranger.body.as_str()),
-        (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#)
-    );
+    stranger.check(StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#);
     let admin = fakes.service.send(as_admin(request("GET", WAIT, Body::empty()))).await;
     assert_eq!(admin.status, StatusCode::OK, "nobody is named, so administrators may decide");
     assert_eq!(fakes.runs.events("run_1"), before);

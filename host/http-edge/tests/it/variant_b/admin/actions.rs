@@ -193,10 +193,7 @@ async fn the_body_of_an_action_has_the_limit_of_the_api_and_not_of_uploads() {
     let fakes = Fakes::with_invoke(Answers);
     let body = format!(r#"{{"digest":"{}"}}"#, "x".repeat(102_400));
     let answer = fakes.administer("POST", &path("approve"), body).await;
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#)
-    );
+    answer.check(StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#);
 }
 
 #[tokio::test]
