@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use model_client::{HttpModel, ProviderSettings, connect};
+use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use url::Url;
 
@@ -191,4 +192,19 @@ async fn a_gateways_error_inside_a_200_is_that_error() {
     assert!(matches!(limited, ModelError::RateLimited { .. }), "{limited}");
     let down = fault(Answer::text(200, r#"{"error":{"message":"down","code":502},"choices":null}"#)).await;
     assert!(matches!(down, ModelError::Unavailable { .. }), "{down}");
+}
+
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_a_limit_that_is_tried_once() {
+    for protocol in both() {
+        for error in [
+            json!({"message": "You exceeded your quota", "type": "insufficient_quota"}),
+            json!({"message": "You exceeded your quota", "type": "requests", "code": "insufficient_quota"}),
+        ] {
+            let answer = Answer::text(429, &json!({ "error": error }).to_string());
+            let provider = ScriptedProvider::start(protocol, [answer.with("retry-after", "0")]).await;
+            let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+            assert!(matches!(error, ModelError::RateLimited { .. }), "{error}");
+        }
+    }
 }

@@ -135,16 +135,6 @@ async fn a_model_that_takes_no_temperature_is_asked_again_without_and_remembered
 }
 
 #[tokio::test]
-async fn a_server_that_wants_the_new_name_of_the_token_limit_gets_it() {
-    let refusal = "Unsupported parameter: 'max_tokens' is not supported with this model. \
-                   Use 'max_completion_tokens' instead.";
-    let script = [Answer::error(400, refusal), Answer::reply(openai(), "3")];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    assert_eq!(ask(&model(openai(), &provider)).await.unwrap().content, "3");
-    assert_eq!(provider.requests()[1].body["max_completion_tokens"], 100);
-}
-
-#[tokio::test]
 async fn a_model_that_writes_less_is_asked_again_for_less_and_remembered() {
     for (protocol, refusal, most) in [
         (
