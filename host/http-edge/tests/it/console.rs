@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 
-use crate::harness::{Answers, Fakes, Service, request};
+use crate::harness::{Answers, Fakes, Service};
 
 /// The files that a text names as its own: `console/….css` of the page, `./….js` of a module.
 fn named<'a>(text: &'a str, prefix: &str) -> BTreeSet<&'a str> {
@@ -80,22 +80,6 @@ async fn the_page_runs_its_own_modules_only_and_makes_no_markup_of_texts() {
         size += script.len();
     }
     assert!(size < 80_000, "the page is small: {size}");
-}
-
-#[tokio::test]
-async fn a_copy_that_is_the_newest_is_not_sent_again() {
-    let service = Fakes::with_invoke(Answers).service;
-    for path in ["/console", "/console/app.js", "/console/style.css"] {
-        let first = service.get(path).await;
-        let tag = first.header("etag").unwrap().to_owned();
-        let mut request = request("GET", path, "");
-        request.headers_mut().insert("if-none-match", tag.parse().unwrap());
-        let again = service.send(request).await;
-        again.check_at(path, StatusCode::NOT_MODIFIED, "");
-        // A cache updates what it has by the headers of the 304, which are those of the text.
-        let varies = Some("accept-encoding");
-        assert_eq!((first.header("vary"), again.header("vary")), (varies, varies), "{path}");
-    }
 }
 
 #[tokio::test]

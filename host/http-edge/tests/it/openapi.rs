@@ -399,8 +399,17 @@ fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
 
 #[tokio::test]
 async fn a_copy_that_is_the_newest_is_not_sent_again() {
-    let service = Service::with_invoke(Answers);
-    for path in ["/openapi.json", "/docs", "/docs/api", "/docs/api/streams.md", "/llms.txt"] {
+    let service = Fakes::with_invoke(Answers).service;
+    for path in [
+        "/openapi.json",
+        "/docs",
+        "/docs/api",
+        "/docs/api/streams.md",
+        "/llms.txt",
+        "/console",
+        "/console/app.js",
+        "/console/style.css",
+    ] {
         let first = service.get(path).await;
         let tag = first.header("etag").unwrap().to_owned();
         assert_eq!(first.header("cache-control"), Some("no-cache"), "{path}");
@@ -413,6 +422,9 @@ async fn a_copy_that_is_the_newest_is_not_sent_again() {
             let answer = ask(known).await;
             answer.check_at(format_args!("{path} {known}"), StatusCode::NOT_MODIFIED, "");
             assert_eq!(answer.header("etag"), Some(&*tag));
+            // A cache updates what it has by the headers of the 304, which are those of the text.
+            let varies = Some("accept-encoding");
+            assert_eq!((first.header("vary"), answer.header("vary")), (varies, varies), "{path}");
         }
         assert_eq!(ask("\"x\"").await.body, first.body);
         let head = service.ask("HEAD", path).await;
