@@ -23,7 +23,7 @@ pub(super) fn response(more: &Value) -> String {
     merged(json!({"model": "agent", "input": "hi"}), more)
 }
 
-fn merged(mut body: Value, more: &Value) -> String {
+pub(super) fn merged(mut body: Value, more: &Value) -> String {
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body.to_string()
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
-use super::openai::{RESPONSES, events};
+use super::openai::{RESPONSES, events, merged};
 use crate::harness::{Answer, Answers, Fakes, Log, b, bearer, request};
 
 /// A service, and the worker of its jobs.
@@ -91,9 +91,8 @@ pub(super) fn answer(request: &Value, approve: bool) -> Value {
 
 impl Bench {
     pub(super) async fn ask(&self, more: &Value) -> Answer {
-        let mut body = json!({"model": "agent", "input": "pay ada"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.fakes.post(RESPONSES, body.to_string()).await
+        let body = merged(json!({"model": "agent", "input": "pay ada"}), more);
+        self.fakes.post(RESPONSES, body).await
     }
 
     /// The answer of a request that goes on from a response.

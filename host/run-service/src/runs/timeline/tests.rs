@@ -31,13 +31,10 @@ fn returned(index: usize, content: &str, receipt: ToolReceipt) -> Event {
 fn record(outcome: RunOutcome) -> RunRecord {
     let started_at = UNIX_EPOCH + Duration::from_millis(1_795_262_400_000);
     RunRecord {
-        id: "run_1".into(),
-        request_id: "req-1".into(),
-        user_id: Some("u1".into()),
         job_id: Some("7".into()),
         started_at,
         finished_at: started_at + Duration::from_millis(4_321),
-        outcome,
+        ..agent_core::testing::record("run_1", outcome)
     }
 }
 
