@@ -16,7 +16,7 @@ use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::harness::{Answer, Answers, Fakes, Service, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, Service, bearer, request, with};
 
 /// Both variants and the admin API.
 pub(crate) fn both() -> Fakes {
@@ -413,11 +413,7 @@ async fn a_copy_that_is_the_newest_is_not_sent_again() {
         let first = service.get(path).await;
         let tag = first.header("etag").unwrap().to_owned();
         assert_eq!(first.header("cache-control"), Some("no-cache"), "{path}");
-        let ask = async |tag: &str| {
-            let mut request = request("GET", path, "");
-            request.headers_mut().insert("if-none-match", tag.parse().unwrap());
-            service.send(request).await
-        };
+        let ask = async |tag: &str| service.send(with(request("GET", path, ""), "if-none-match", tag)).await;
         for known in [&*tag, tag.trim_start_matches("W/"), "*", &format!("\"x\", {tag}")] {
             let answer = ask(known).await;
             answer.check_at(format_args!("{path} {known}"), StatusCode::NOT_MODIFIED, "");

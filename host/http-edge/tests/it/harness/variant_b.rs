@@ -12,8 +12,7 @@ use agent_core::testing::{
     EchoTools, TestCache, TestConversations, TestQueue, TestRates, TestRuns, TokioSpawn,
 };
 use axum::body::Body;
-use http::header::IF_MATCH;
-use http::{HeaderValue, Request};
+use http::Request;
 use http_edge::{Claims, Edge, Tokens, VariantB};
 use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
@@ -24,7 +23,7 @@ use run_service::waits::Waits;
 pub(crate) use cluster::FakeCluster;
 pub(crate) use tools::{APPROVED, WAITING};
 
-use super::{Answer, FixedProbe, Service, request};
+use super::{Answer, FixedProbe, Service, request, with};
 use tools::Tools;
 
 pub(crate) const SECRET: &[u8] = b"a secret of these tests";
@@ -112,7 +111,7 @@ impl Fakes {
         // Without a condition some changes are refused, and a condition of a `PUT` is that there is
         // something.
         if !["GET", "PUT"].contains(&method) {
-            request.headers_mut().insert(IF_MATCH, HeaderValue::try_from(any_revision()).unwrap());
+            request = with(request, "if-match", &any_revision());
         }
         self.service.send(request).await
     }
@@ -163,7 +162,6 @@ pub(crate) fn as_admin(request: Request<Body>) -> Request<Body> {
 }
 
 /// The request with that token.
-pub(crate) fn with_token(token: &str, mut request: Request<Body>) -> Request<Body> {
-    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-    request
+pub(crate) fn with_token(token: &str, request: Request<Body>) -> Request<Body> {
+    with(request, "authorization", &format!("Bearer {token}"))
 }

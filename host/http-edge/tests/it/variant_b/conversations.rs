@@ -11,7 +11,7 @@ use insta::assert_snapshot;
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Fakes, bearer, idempotency_over, request};
+use crate::harness::{Answer, Fakes, bearer, idempotency_over, request, with};
 
 /// A service whose agent says the same to everybody.
 fn service() -> (Fakes, ScriptedInvoke) {
@@ -87,8 +87,7 @@ async fn a_conversation_that_is_busy_is_a_conflict_that_passes() {
     let key = ConversationKey::conversation("u1", "trip");
     fakes.conversations.claim(key, "another run", ClaimTerms::default()).await.unwrap();
     let keyed = || {
-        let mut request = request("POST", "/api/agent", asks("hi", "trip"));
-        request.headers_mut().insert("idempotency-key", "\"k-1\"".parse().unwrap());
+        let request = with(request("POST", "/api/agent", asks("hi", "trip")), "idempotency-key", "\"k-1\"");
         fakes.service.send(bearer("u1", request))
     };
     let submitted = fakes.post("/api/agent/async", asks("hi", "trip")).await;

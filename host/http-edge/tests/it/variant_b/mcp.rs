@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
-use crate::harness::{Answer, Answers, Fakes, b, bearer, request, token, with_token};
+use crate::harness::{Answer, Answers, Fakes, b, bearer, request, token, with, with_token};
 
 const BOTH: &str = "application/json, text/event-stream";
 
@@ -26,16 +26,8 @@ fn serving(tools: EchoTools) -> (Fakes, Arc<SwappedTools>) {
 }
 
 pub(super) fn message(body: &Value) -> Request<Body> {
-    let mut request = request("POST", "/mcp", body.to_string());
-    for (name, value) in [("accept", BOTH), ("content-type", "application/json")] {
-        request.headers_mut().insert(name, value.parse().unwrap());
-    }
-    request
-}
-
-fn with(mut request: Request<Body>, header: &'static str, value: &str) -> Request<Body> {
-    request.headers_mut().insert(header, value.parse().unwrap());
-    request
+    let request = with(request("POST", "/mcp", body.to_string()), "accept", BOTH);
+    with(request, "content-type", "application/json")
 }
 
 pub(super) fn asked(id: u64, method: &str, params: &Value) -> Value {

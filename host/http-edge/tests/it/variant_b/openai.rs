@@ -10,7 +10,7 @@ use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_o
 use serde_json::{Value, json};
 
 use super::window_headers;
-use crate::harness::{Answer, Answers, Fakes, Keys, Panics, b, bearer, idempotency_over, request};
+use crate::harness::{Answer, Answers, Fakes, Keys, Panics, b, bearer, idempotency_over, request, with};
 
 pub(super) const CHAT: &str = "/v1/chat/completions";
 pub(super) const RESPONSES: &str = "/v1/responses";
@@ -437,16 +437,14 @@ async fn a_request_under_a_key_is_carried_out_once() {
     for body in [chat(&json!({})), chat(&json!({"n": 2}))] {
         let key = format!("key-{}", body.len());
         let send = async || {
-            let mut request = bearer("u1", request("POST", CHAT, body.clone()));
-            request.headers_mut().insert("idempotency-key", key.parse().unwrap());
+            let request = with(bearer("u1", request("POST", CHAT, body.clone())), "idempotency-key", &key);
             fakes.service.send(request).await
         };
         let (first, again) = (send().await, send().await);
         assert_eq!((first.status, &first.body), (again.status, &again.body));
         assert_eq!(again.header("idempotent-replayed"), Some("true"));
     }
-    let mut odd = bearer("u1", request("POST", CHAT, chat(&json!({}))));
-    odd.headers_mut().insert("idempotency-key", "a b".parse().unwrap());
+    let odd = with(bearer("u1", request("POST", CHAT, chat(&json!({})))), "idempotency-key", "a b");
     let odd = fakes.service.send(odd).await;
     assert_eq!(
         (odd.status, error(&odd)["type"].as_str()),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::open_responses::faults;
 use super::openai::RESPONSES;
-use crate::harness::{Answer, Fakes, bearer, idempotency_over, request};
+use crate::harness::{Answer, Fakes, bearer, idempotency_over, request, with};
 
 const CONVERSATIONS: &str = "/v1/conversations";
 
@@ -185,8 +185,7 @@ async fn a_strangers_conversation_does_not_exist_and_a_busy_one_is_a_conflict() 
 async fn under_an_idempotency_key_one_conversation_is_begun_and_items_are_added_once() {
     let (fakes, _agent) = service();
     let keyed = |path: &str, key: &str, body: &Value| {
-        let mut request = request("POST", path, body.to_string());
-        request.headers_mut().insert("idempotency-key", format!("\"{key}\"").parse().unwrap());
+        let request = with(request("POST", path, body.to_string()), "idempotency-key", &format!("\"{key}\""));
         fakes.service.send(bearer("u1", request))
     };
     let body = json!({"items": [user("hi")]});

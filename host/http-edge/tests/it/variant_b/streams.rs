@@ -17,7 +17,7 @@ use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_o
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, b, bearer, request, with};
 
 /// A Variant B whose streamed runs call a tool and then say a word, and their store.
 fn streaming() -> (Fakes, Arc<TestRuns>) {
@@ -29,9 +29,8 @@ fn streaming() -> (Fakes, Arc<TestRuns>) {
     (Fakes::configured(Answers, |edge| b(edge).streams = Some(streams)), store)
 }
 
-fn accepting(mut request: Request<Body>) -> Request<Body> {
-    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-    request
+fn accepting(request: Request<Body>) -> Request<Body> {
+    with(request, "accept", "text/event-stream")
 }
 
 async fn stream(fakes: &Fakes) -> Answer {
@@ -65,8 +64,7 @@ const WHOLE: [(&str, &str); 6] = [
 #[tokio::test(start_paused = true)]
 async fn whoever_accepts_events_gets_them_and_everybody_else_the_plain_answer() {
     let (fakes, _store) = streaming();
-    let mut anything = request("POST", "/api/agent", r#"{"query":"hi"}"#);
-    anything.headers_mut().insert("accept", "*/*".parse().unwrap());
+    let anything = with(request("POST", "/api/agent", r#"{"query":"hi"}"#), "accept", "*/*");
     let silent = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
     for plain in [silent, fakes.service.send(bearer("u1", anything)).await] {
         assert_eq!(

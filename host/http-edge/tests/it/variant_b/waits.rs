@@ -4,12 +4,11 @@ use agent_core::ports::{Epoch, Journal as _, ToolSet as _};
 use agent_core::testing::{EchoTools, asks_for, task};
 use agent_core::words::{Event, JobStatus, Principal, ToolCall};
 use axum::body::Body;
-use http::header::IF_MATCH;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request, with};
 
 const WAIT: &str = "/api/agent/waits/1:1.0";
 
@@ -49,8 +48,7 @@ async fn parked_with(arguments: Value) -> (Fakes, String) {
 async fn decide(fakes: &Fakes, digest: Option<&str>, body: &str) -> Answer {
     let mut request = bearer("u1", request("POST", &format!("{WAIT}/decision"), body.to_owned()));
     if let Some(digest) = digest {
-        let tag = HeaderValue::try_from(format!("\"{digest}\"")).unwrap();
-        request.headers_mut().insert(IF_MATCH, tag);
+        request = with(request, "if-match", &format!("\"{digest}\""));
     }
     fakes.service.send(request).await
 }
@@ -123,9 +121,8 @@ async fn an_if_match_that_is_no_quoted_digest_is_not_taken_for_a_missing_one() {
     let (fakes, digest) = parked().await;
     for text in [digest.as_str(), "*", "W/\"a\""] {
         let body = r#"{"decision":"approve"}"#.to_owned();
-        let mut request = bearer("u1", request("POST", &format!("{WAIT}/decision"), body));
-        request.headers_mut().insert(IF_MATCH, HeaderValue::try_from(text).unwrap());
-        let answer = fakes.service.send(request).await;
+        let request = with(request("POST", &format!("{WAIT}/decision"), body), "if-match", text);
+        let answer = fakes.service.send(bearer("u1", request)).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{text}: {answer}");
         assert!(answer.body.contains("in double quotes"), "{text}: {answer}");
     }
