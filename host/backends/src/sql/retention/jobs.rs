@@ -79,11 +79,3 @@ pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> 
         sqlx::query(sql).bind(&ids).execute(db).map_ok(|done| done.rows_affected())
     })
 }
-
-pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
-}
-
-pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
-}
