@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use url::Url;
 
-use crate::call::{ask, both, model, openai, request, retrying, settings};
+use crate::call::{ask, both, model, openai, request, retrying, scripted, settings};
 use crate::provider::{Answer, ScriptedProvider};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\n";
@@ -74,8 +74,7 @@ async fn a_call_takes_no_longer_than_its_timeout() {
 
 #[tokio::test]
 async fn a_call_takes_no_longer_than_its_request_has_time() {
-    let provider = ScriptedProvider::start(openai(), [Answer::Stalled(String::new())]).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), [Answer::Stalled(String::new())]).await;
     for left in [50, 0] {
         let deadline = Instant::now() + Duration::from_millis(left);
         let error = model.complete(ModelRequest { deadline, ..request() }).await.unwrap_err();
