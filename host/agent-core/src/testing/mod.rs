@@ -21,7 +21,7 @@ pub use webhooks::TestOutbox;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use boxed_async::boxed_async;
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ use crate::ports::{
 };
 use crate::words::{
     Catalog, Deciders, Event, FailureKind, Finish, Grants, Message, ModelReply, OnExpiry, Options, Principal,
-    RunLimits, RunOutcome, RunRecord, ShownCall, Task, ToolCall, ToolHints, ToolOutcome, ToolProgress,
-    ToolReceipt, ToolReturn, ToolSpec, Usage,
+    RunLimits, RunOutcome, RunRecord, ShownCall, StopReason, Task, ToolCall, ToolHints, ToolOutcome,
+    ToolProgress, ToolReceipt, ToolReturn, ToolSpec, Usage,
 };
 
 /// How long it is between two reports of a tool.
@@ -68,6 +68,17 @@ pub fn record(id: &str, outcome: RunOutcome) -> RunRecord {
         finished_at: UNIX_EPOCH,
         outcome,
     }
+}
+
+/// The record of such a run of just now.
+pub fn record_of_now(id: &str, outcome: RunOutcome) -> RunRecord {
+    let now = SystemTime::now();
+    RunRecord { started_at: now, finished_at: now, ..record(id, outcome) }
+}
+
+/// What becomes of a run that ended for this reason.
+pub fn ended(stop_reason: StopReason) -> RunOutcome {
+    RunOutcome::Ended { stop_reason, iterations: 1, usage: Usage::default(), model: "test/scripted".into() }
 }
 
 /// What becomes of a run that failed before its model had answered.

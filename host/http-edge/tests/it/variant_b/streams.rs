@@ -90,13 +90,9 @@ async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
         (FailureKind::RateLimited, 429, "Rate limit exceeded"),
     ] {
         let (fakes, store) = streaming();
-        let now = std::time::SystemTime::now();
         let (error, usage) = ("a secret of ours".to_owned(), Usage::default());
-        let record = RunRecord {
-            started_at: now,
-            finished_at: now,
-            ..agent_core::testing::record("run_1", RunOutcome::Failed { error, iterations: 0, usage, kind })
-        };
+        let failed = RunOutcome::Failed { error, iterations: 0, usage, kind };
+        let record = agent_core::testing::record_of_now("run_1", failed);
         store.save(&record).await.unwrap();
         store.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();
         let answer = fakes.get("/api/agent/runs/run_1/events").await;
