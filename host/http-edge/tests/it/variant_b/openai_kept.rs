@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
-use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, asks_for, reply, says, user};
+use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, answer, asks_for, reply, says, user};
 use agent_core::words::{ConversationKey, Message, ModelReply, ToolCall};
 use axum::body::Body;
 use http::StatusCode;
@@ -222,11 +222,6 @@ async fn calls_of_the_agent_between_calls_of_functions_are_of_the_same_reply() {
     let hi = json!({"role": "user", "content": "hi"});
     let call = |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
     let reply = |tool_calls| Message::Assistant { content: String::new(), tool_calls };
-    let answer = |id: &str, name: &str, content: &str| Message::Tool {
-        tool_call_id: id.into(),
-        name: name.into(),
-        content: content.into(),
-    };
     let (look, echo) = (answer("c1", "look", "fur"), answer("m1", "echo", "not run"));
     let between = [hi.clone(), calls("c1"), own.clone(), calls("c3"), answers("c1"), answers("c3")];
     let all = vec![call("c1", "look"), call("m1", "echo"), call("c3", "look")];
