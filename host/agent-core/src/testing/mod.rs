@@ -19,7 +19,8 @@ pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
 pub use webhooks::TestOutbox;
 pub use words::{
-    answer, asks_for, ended, failed, job, record, record_of_now, reply, result, says, shown, task, user, wait,
+    answer, asks_for, ended, failed, job, record, record_of_now, reply, result, says, shown, task, tool,
+    user, wait,
 };
 
 use parking_lot::Mutex;
@@ -28,7 +29,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use boxed_async::boxed_async;
-use serde_json::json;
 
 use crate::chosen_tools::restricted;
 use crate::circuit_breaker::SharedCircuit;
@@ -148,13 +148,8 @@ impl EchoTools {
     }
 
     fn with_digest(names: &[&str], digest: &str) -> Self {
-        let spec = |name: &&str| ToolSpec {
-            name: (*name).into(),
-            description: "Echoes its arguments.".into(),
-            input_schema: json!({"type": "object"}),
-            is_repeatable: true,
-            ..ToolSpec::default()
-        };
+        let description = "Echoes its arguments.".to_owned();
+        let spec = |name: &&str| ToolSpec { description: description.clone(), ..tool(name) };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
         Self {
             catalog: Arc::new(catalog),

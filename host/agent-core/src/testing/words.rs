@@ -2,12 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::words::{
     AgentResult, Deciders, FailureKind, Finish, Grants, Job, JobStatus, Message, ModelReply, OnExpiry,
     Options, Principal, RunLimits, RunOutcome, RunRecord, ShownCall, StopReason, Task, ToolCall, ToolHints,
-    Usage, Wait, WaitKind,
+    ToolSpec, Usage, Wait, WaitKind,
 };
 
 /// What the run `run_1` of the user `u1` is to do who says this, without anything chosen.
@@ -122,6 +122,16 @@ pub fn job(id: &str, status: JobStatus) -> Job {
         created_at: UNIX_EPOCH,
         started_at: None,
         finished_at: None,
+    }
+}
+
+/// A tool that takes any arguments and may be called twice for one purpose.
+pub fn tool(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        input_schema: json!({"type": "object"}),
+        is_repeatable: true,
+        ..ToolSpec::default()
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn answer(answer: ToolReturn) -> Result<CallToolResult, ErrorData> {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::testing::tool;
     use agent_core::words::ToolReceipt;
     use serde_json::json;
 
@@ -64,13 +65,7 @@ mod tests {
     #[test]
     fn a_tool_is_listed_with_what_it_says_of_itself_and_no_more() {
         let hints = ToolHints { read_only: Some(true), open_world: Some(false), ..ToolHints::default() };
-        let spec = |name: &str, hints| ToolSpec {
-            name: name.into(),
-            description: "Looks one up.".into(),
-            input_schema: json!({"type": "object"}),
-            hints,
-            ..ToolSpec::default()
-        };
+        let spec = |name: &str, hints| ToolSpec { description: "Looks one up.".into(), hints, ..tool(name) };
         let tools = vec![spec("order_lookup", hints), spec("b", ToolHints::default())];
         let listed = list(&Catalog::new(tools, "sha256:1".into()));
         assert_eq!(
