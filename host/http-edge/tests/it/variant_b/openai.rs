@@ -394,7 +394,7 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
     let named = json!({"tools": [{"type": "function", "function": {"name": "echo"}}]});
     let fakes = Fakes::configured(Answers, |edge| b(edge).toolbox = Arc::new(EchoTools::new(&["echo"])));
     let refused = fakes.post(CHAT, chat(&named)).await;
-    assert_eq!((refused.status, &error(&refused)["param"]), (StatusCode::BAD_REQUEST, &json!("tools[0]")));
+    refused.check_error(400, "param", "tools[0]");
 }
 
 #[tokio::test(start_paused = true)]
@@ -446,8 +446,5 @@ async fn a_request_under_a_key_is_carried_out_once() {
     }
     let odd = with(bearer("u1", request("POST", CHAT, chat(&json!({})))), "idempotency-key", "a b");
     let odd = fakes.service.send(odd).await;
-    assert_eq!(
-        (odd.status, error(&odd)["type"].as_str()),
-        (StatusCode::BAD_REQUEST, Some("invalid_request_error"))
-    );
+    odd.check_error(400, "type", "invalid_request_error");
 }

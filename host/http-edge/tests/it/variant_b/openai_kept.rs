@@ -71,9 +71,8 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
 async fn a_conversation_of_the_services_name_has_to_be_there() {
     let fakes = Fakes::conversing(ScriptedInvoke::answering("hello"));
     let unknown = fakes.post(RESPONSES, body(&json!({"conversation": "conv_1"}))).await;
-    assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{unknown}");
-    let error = &unknown.json()["error"];
-    assert_eq!((&error["code"], &error["param"]), (&json!("conversation_not_found"), &json!("conversation")));
+    unknown.check_error(404, "code", "conversation_not_found");
+    unknown.check_error(404, "param", "conversation");
     let begun = fakes.post("/v1/conversations", "{}").await.json();
     for known in [begun["id"].clone(), json!("trip")] {
         let answered = fakes.post(RESPONSES, body(&json!({"conversation": known}))).await;
@@ -87,8 +86,7 @@ async fn metadata_are_a_few_short_texts() {
     let pairs: Value = (0..17).map(|n| (n.to_string(), json!("x"))).collect();
     for wrong in [pairs, json!({"a": 1}), json!({"a": "x".repeat(513)}), json!([])] {
         let refused = fakes.post(RESPONSES, body(&json!({"metadata": wrong}))).await;
-        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused}");
-        assert_eq!(refused.json()["error"]["param"], "metadata");
+        refused.check_error(400, "param", "metadata");
     }
     let answered = fakes.post(RESPONSES, body(&json!({"metadata": {"a": "b"}}))).await.json();
     assert_eq!(answered["metadata"], json!({"a": "b"}));
@@ -105,16 +103,11 @@ async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     let theirs = fakes.service.send(bearer("u2", request("GET", &theirs, Body::empty()))).await;
     let unkept_id = unkept["id"].as_str().unwrap();
     for answer in [theirs, fakes.get(&format!("/v1/responses/{unkept_id}")).await] {
-        assert_eq!(answer.status, StatusCode::NOT_FOUND);
-        assert_eq!(answer.json()["error"]["code"], "response_not_found");
+        answer.check_error(404, "code", "response_not_found");
     }
     for id in [unkept_id, "../x", ""] {
         let answer = fakes.post(RESPONSES, body(&json!({"previous_response_id": id}))).await;
-        let error = &answer.json()["error"];
-        assert_eq!(
-            (answer.status, &error["code"]),
-            (StatusCode::BAD_REQUEST, &json!("previous_response_not_found"))
-        );
+        answer.check_error(400, "code", "previous_response_not_found");
     }
     // An answer is given although it cannot be kept, and says so.
     fakes.conversations.switch.fail(true);
@@ -140,10 +133,7 @@ async fn a_conversation_is_that_of_the_api() {
     let key = ConversationKey::conversation("u1", "trip");
     fakes.conversations.claim(key, "another run", ClaimTerms::default()).await.unwrap();
     let busy = fakes.post(RESPONSES, body(&json!({"conversation": "trip"}))).await;
-    assert_eq!(
-        (busy.status, &busy.json()["error"]["type"]),
-        (StatusCode::CONFLICT, &json!("invalid_request_error"))
-    );
+    busy.check_error(409, "type", "invalid_request_error");
 }
 
 #[tokio::test]
@@ -279,18 +269,13 @@ async fn items_that_are_not_kept_or_somebody_elses_are_not_found() {
     let other_place = id.replace("_0", "_7");
     for id in [unkept["output"][0]["id"].as_str().unwrap(), &other_place, "msg_1_0", "rs_1", "../x"] {
         let answer = fakes.post(RESPONSES, refers(&[id])).await;
-        let error = &answer.json()["error"];
-        assert_eq!(
-            (answer.status, &error["code"], &error["param"], &error["type"]),
-            (
-                StatusCode::NOT_FOUND,
-                &json!("item_not_found"),
-                &json!("input"),
-                &json!("invalid_request_error")
-            )
-        );
-        let text = error["message"].as_str().unwrap();
-        assert!(text.starts_with(&format!("Item with id '{id}' not found.")), "{text}");
+        for (field, text) in
+            [("code", "item_not_found"), ("param", "input"), ("type", "invalid_request_error")]
+        {
+            answer.check_error(404, field, text);
+        }
+        let text = answer.json()["error"]["message"].take();
+        assert!(text.as_str().unwrap().starts_with(&format!("Item with id '{id}' not found.")), "{text}");
     }
     let theirs = fakes.service.send(bearer("u2", request("POST", RESPONSES, refers(&[id])))).await;
     assert_eq!(theirs.status, StatusCode::NOT_FOUND);
