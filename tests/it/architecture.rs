@@ -17,7 +17,7 @@ use serde_json::Value;
 const MIDDLES: [&str; 7] =
     ["backends", "http-edge", "model-client", "redis-stores", "tool-host", "tool-kit", "tool-registry"];
 
-/// The crate above agent-core: the life of a run. Of the middles only the edge knows it.
+/// The crate above agent-core: the life of a run. Of the middles only the edge and its dialects know it.
 const SERVICE: &str = "run-service";
 
 /// The crate below agent-core: JSON of strangers and its schemas are read by it.
@@ -36,6 +36,10 @@ const EGRESS: &str = "tool-egress";
 /// place of a guest.
 const GRANTS: &str = "tool-grants";
 const MCP_CLIENT: &str = "mcp-client";
+
+/// The crates around the edge: above it clients of OpenAI, below it the protocol whose messages it carries.
+const OPENAI: &str = "openai-edge";
+const MCP_SERVER: &str = "mcp-server";
 
 /// The attribute on async methods of ports, which every crate may use.
 const ATTRIBUTE: &str = "boxed-async";
@@ -93,7 +97,7 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
         let known: BTreeSet<_> = workspace.dependencies(middle).intersection(&ours).copied().collect();
         let mut allowed = BTreeSet::from(["agent-core", READER, OUTBOUND]);
         if middle == "http-edge" {
-            allowed.insert(SERVICE);
+            allowed.extend([SERVICE, MCP_SERVER]);
         }
         if middle == "tool-host" {
             allowed.extend(TOOL_RULES.into_iter().chain([EGRESS, GRANTS, MCP_CLIENT]));
@@ -114,7 +118,12 @@ fn the_middles_know_the_core_and_nobody_else_of_us() {
     below.extend([GRANTS, READER]);
     let known: BTreeSet<_> = workspace.dependencies(MCP_CLIENT).intersection(&ours).copied().collect();
     assert_eq!(known, below, "{MCP_CLIENT}");
-    for (above, below) in [("agent-core", vec![READER]), (SERVICE, vec!["agent-core", READER])] {
+    for (above, below) in [
+        ("agent-core", vec![READER]),
+        (SERVICE, vec!["agent-core", READER]),
+        (MCP_SERVER, vec!["agent-core", READER, SERVICE]),
+        (OPENAI, vec!["agent-core", "http-edge", READER, SERVICE]),
+    ] {
         let known: Vec<_> = workspace.dependencies(above).intersection(&ours).copied().collect();
         assert_eq!(known, below, "{above}");
     }
@@ -136,7 +145,19 @@ fn each_program_is_made_of_what_it_needs() {
     let with = |more: &[&'static str]| shared.iter().chain(more).copied().collect::<BTreeSet<_>>();
     for (program, expected) in [
         ("host-setup", shared.clone()),
-        ("agent-host", with(&["host-setup", "http-edge", "model-client", "redis-stores", SERVICE, OUTBOUND])),
+        (
+            "agent-host",
+            with(&[
+                "host-setup",
+                "http-edge",
+                "model-client",
+                "redis-stores",
+                SERVICE,
+                OUTBOUND,
+                OPENAI,
+                MCP_SERVER,
+            ]),
+        ),
         (
             "agent-tool",
             &with(&["host-setup", "tool-build", "tool-kit", "tool-policy"]) - &BTreeSet::from(["backends"]),
@@ -174,7 +195,7 @@ fn every_crate_has_a_place_in_the_fan() {
     ]);
     known.extend(MIDDLES);
     known.extend(TOOL_RULES);
-    known.extend([EGRESS, GRANTS, MCP_CLIENT]);
+    known.extend([EGRESS, GRANTS, MCP_CLIENT, MCP_SERVER, OPENAI]);
     assert_eq!(Workspace::read().names(), known);
 }
 
@@ -225,10 +246,10 @@ fn only_the_tests_name_opentelemetry() {
 }
 
 #[test]
-fn only_the_http_edge_has_handlers() {
+fn only_the_edge_and_its_dialects_have_handlers() {
     let workspace = Workspace::read();
     let dependents = workspace.dependents(|name| name == "axum");
-    assert_eq!(dependents, BTreeSet::from(["acceptance", "agent-host", "http-edge"]));
+    assert_eq!(dependents, BTreeSet::from(["acceptance", "agent-host", "http-edge", OPENAI]));
     // Whoever owns the socket hands the router on and tells it who is calling, and no more.
     let uses = lines_of("host/agent-host/src", |line| line.contains("axum::"));
     assert!(!uses.is_empty());

@@ -10,7 +10,8 @@
 //! than a sign before it and to the right (-2^2 is -4, 2^3^2 is 512); numbers are written 12, 0.5, .5 or
 //! 6.02e23; `round` takes halves away from zero. An exact `value` is whole to 2000 digits and decimal to 100,
 //! any other is rounded to at most 34 significant digits, and `fraction` is the exact value where there is a
-//! short one. Results beyond 10^±10000 are refused.
+//! short one. After thirty operations of fractions of 2000 digits the long ones are rounded on the way.
+//! Results beyond 10^±10000 are refused.
 
 mod ball;
 mod functions;

@@ -10,6 +10,8 @@ use super::obstacle::Obstacle;
 
 /// Fractions stay exact while numerator and denominator have no more than these bits each: 2000 digits.
 const EXACT_BITS: u64 = 6644;
+/// Numbers with no more bits stay exact in a long calculation, too: those that people write.
+const SHORT_BITS: u64 = 256;
 /// Roots are tried for exactness up to this one.
 const EXACT_ROOT: u32 = 64;
 /// The most decimals that `round` rounds to, and the most zeros before the point.
@@ -40,6 +42,19 @@ impl Number {
     /// An exact number, or the ball around it when it has too many digits to go on with.
     pub(crate) fn settle(ratio: BigRational) -> Result<Self, Obstacle> {
         if bits_of(&ratio) <= EXACT_BITS { Ok(Exact(ratio)) } else { Ball::around(&ratio).map(Near) }
+    }
+
+    /// How long an exact number is; what a ball costs does not count.
+    pub(crate) fn exact_bits(&self) -> u64 {
+        match self {
+            Exact(x) => bits_of(x),
+            Near(_) => 0,
+        }
+    }
+
+    /// The ball around a long exact number, so that going on with it costs little.
+    pub(crate) fn round_long(self) -> Result<Self, Obstacle> {
+        if self.exact_bits() > SHORT_BITS { self.to_ball().map(Near) } else { Ok(self) }
     }
 
     pub(crate) fn negate(&self) -> Self {
@@ -107,8 +122,11 @@ impl Number {
         if exponent.is_negative() {
             return Self::from(1).divide(self)?.whole_power(&-exponent);
         }
+        if exponent.is_zero() {
+            return Ok(Self::from(1));
+        }
         if let Exact(x) = self {
-            if exponent.is_zero() || x.is_one() {
+            if x.is_one() {
                 return Ok(Self::from(1));
             }
             if x.is_zero() || (-x).is_one() {

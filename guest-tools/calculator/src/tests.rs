@@ -90,6 +90,7 @@ fn functions_are_exact_where_they_can_be() {
         ("log2(2^70)", "70"),
         ("ln(1) + exp(0) + sin(0) + cos(0) + atan(0)", "2"),
         ("0 * pi", "0"),
+        ("e^0 + sqrt(2)^0 + (pi - pi)^0", "3"),
     ]);
 }
 
@@ -211,6 +212,18 @@ fn size_is_bounded() {
     assert_eq!(refusal_of(&format!("2{}", "^2".repeat(500))), "201: nested more than 100 levels deep");
     assert_eq!(refusal_of(&"1".repeat(2001)), "2001: the expression is longer than 2000 characters");
     assert_eq!(value_of(&format!("1{}", "+1".repeat(999))), "1000");
+}
+
+#[test]
+fn hundreds_of_long_fractions_are_rounded_on_the_way() {
+    let sum = |count: usize| vec!["7^2300/3^4000"; count].join("+");
+    let few = evaluate(&format!("({}) * 3^4000 - 10 * 7^2300", sum(10))).unwrap();
+    assert_eq!((few.value.as_str(), few.exact), ("0", true));
+    let many = evaluate(&sum(140)).unwrap();
+    assert_eq!((many.value.as_str(), many.exact), ("2.435573217946639930013635723966103e37", false));
+    let whole = evaluate(&format!("({}) / 140 * 3^4000 / 7^2300", sum(138))).unwrap();
+    assert_eq!((whole.value.as_str(), whole.exact), ("0.9857142857142857142857142857142857", false));
+    assert_eq!(value_of(&format!("0 * ({}) + (-2)^3", sum(138))), "-8");
 }
 
 proptest! {

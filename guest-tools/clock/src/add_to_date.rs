@@ -45,7 +45,15 @@ pub(crate) fn add(addition: &Addition, now: Timestamp) -> Result<Sum, Failure> {
     let span = read_span(&addition.duration)?;
     let too_far =
         |_| Failure::invalid_arguments("the result is beyond the years that are worked with, -9999 to 9999");
-    match reading.when {
+    let (when, note) = match (reading.when, zone) {
+        // How long a day is depends on the zone, so hours count from its beginning there.
+        (When::Date(date), Some(zone)) if !exact_part(&span).is_zero() => {
+            let start = date.to_zoned(zone).map_err(too_far)?;
+            (When::Instant(start), Some(format!("counted from the start of {date}")))
+        }
+        (when, _) => (when, reading.note),
+    };
+    match when {
         When::Date(date) if exact_part(&span).is_zero() => {
             let sum = date.checked_add(span).map_err(too_far)?;
             Ok(Sum::new(&sum, sum.weekday(), note_short_month(date, &span)))
@@ -61,7 +69,7 @@ pub(crate) fn add(addition: &Addition, now: Timestamp) -> Result<Sum, Failure> {
         }
         When::Instant(instant) => {
             let sum = instant.checked_add(span).map_err(too_far)?;
-            let note = join_notes(reading.note, note_short_month(instant.date(), &span));
+            let note = join_notes(note, note_short_month(instant.date(), &span));
             let note = join_notes(note, note_clock_change(&instant, &span)?);
             let result = sum.timestamp().display_with_offset(sum.offset());
             Ok(Sum::new(&result, sum.weekday(), note))
@@ -159,6 +167,13 @@ mod tests {
                 None,
                 "2026-07-14T05:00:00",
                 "counted from midnight at the start of 2026-07-14",
+            ),
+            (
+                "2026-03-29",
+                "5 hours",
+                Some("Europe/Berlin"),
+                "2026-03-29T06:00:00+02:00",
+                "counted from the start of 2026-03-29",
             ),
             (
                 "2026-03-28T02:30",

@@ -60,7 +60,7 @@ pub(crate) fn measure(difference: &Difference, now: Timestamp) -> Result<Distanc
     let from = read(&difference.from, zone.as_ref(), now)?;
     let to = read(&difference.to, zone.as_ref(), now)?;
     let unit = difference.unit;
-    let ((whole, rest), total, note) = match common_zone(zone, &from.when, &to.when) {
+    let ((whole, rest), total, note) = match common_zone(zone, &from.when, &to.when, unit) {
         Some(zone) => {
             let ((from, from_note), (to, to_note)) = (place_in(from, &zone)?, place_in(to, &zone)?);
             let span = from.until((unit.of_jiff(), &to)).map_err(refuse)?;
@@ -78,14 +78,16 @@ pub(crate) fn measure(difference: &Difference, now: Timestamp) -> Result<Distanc
 }
 
 /// The zone to calculate in: the one asked for, or else that of one of the two. There is none if both are
-/// dates, or times without an offset; those are as far apart anywhere.
-fn common_zone(asked: Option<TimeZone>, from: &When, to: &When) -> Option<TimeZone> {
+/// dates, or times without an offset; those are as many days apart anywhere. How many hours a day has depends
+/// on the zone asked for.
+fn common_zone(asked: Option<TimeZone>, from: &When, to: &When, unit: Unit) -> Option<TimeZone> {
     let zone_of = |when: &When| match when {
         When::Instant(instant) => Some(instant.time_zone().clone()),
         When::Local(_) | When::Date(_) => None,
     };
     let of_both = zone_of(from).or_else(|| zone_of(to));
-    if of_both.is_some() { asked.or(of_both) } else { None }
+    let is_exact = matches!(unit, Unit::Hours | Unit::Minutes | Unit::Seconds);
+    if of_both.is_some() || is_exact { asked.or(of_both) } else { None }
 }
 
 /// The instant of a reading in a zone; of a day it is the start.
@@ -201,6 +203,8 @@ mod tests {
             ("2026-03-28T12:00", "2026-03-29T12:00", Unit::Hours, None, 24.0, 24, "PT0S"),
             ("2026-03-28T12:00", "2026-03-29T12:00", Unit::Hours, berlin, 23.0, 23, "PT0S"),
             ("2026-03-28T12:00", "2026-03-29T12:00", Unit::Days, berlin, 1.0, 1, "PT0S"),
+            ("2026-03-29", "2026-03-30", Unit::Hours, berlin, 23.0, 23, "PT0S"),
+            ("2026-03-29", "2026-03-30", Unit::Days, berlin, 1.0, 1, "PT0S"),
             ("2026-07-14T09:00+02:00", "2026-07-14T09:00Z", Unit::Minutes, None, 120.0, 120, "PT0S"),
             ("now", "1970-01-15", Unit::Weeks, None, 2.0, 2, "PT0S"),
             ("2026-07-14", "2026-07-14", Unit::Seconds, None, 0.0, 0, "PT0S"),

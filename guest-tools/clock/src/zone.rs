@@ -25,8 +25,10 @@ pub(crate) fn find(name: &str) -> Result<TimeZone, Failure> {
     if let Ok(zone) = zones.get(&written) {
         return Ok(zone);
     }
-    if written.starts_with(['+', '-']) {
-        return DateTimeParser::new().parse_time_zone_with(&zones, &written).map_err(|_| {
+    // `GMT+2` is two hours ahead of UTC to those who write it, and `Etc/GMT+2` in IANA's names two behind.
+    let offset = ["UTC", "GMT"].iter().find_map(|prefix| strip_prefix(&written, prefix)).unwrap_or(&written);
+    if offset.starts_with(['+', '-']) {
+        return DateTimeParser::new().parse_time_zone_with(&zones, offset).map_err(|_| {
             Failure::invalid_arguments(format!(
                 "`{name}` is no offset from UTC: write it as +02:00 or -05:30"
             ))
@@ -41,6 +43,12 @@ pub(crate) fn find(name: &str) -> Result<TimeZone, Failure> {
         format!("did you mean {}?", suggestions.join(" or "))
     };
     Err(Failure::invalid_arguments(format!("there is no time zone `{name}`: {hint}")))
+}
+
+/// What stands behind a prefix in any case.
+fn strip_prefix<'a>(written: &'a str, prefix: &str) -> Option<&'a str> {
+    let (begin, rest) = written.split_at_checked(prefix.len())?;
+    begin.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
 /// A zone's name, or its offset if it has none.
@@ -85,6 +93,9 @@ mod tests {
             ("UTC", "UTC"),
             ("+02:00", "+02"),
             ("-0530", "-05:30"),
+            ("UTC+02:00", "+02"),
+            ("gmt-05:30", "-05:30"),
+            ("GMT+0", "GMT+0"),
         ] {
             assert_eq!(name_of(&find(written).unwrap()), name, "{written}");
         }
@@ -100,6 +111,7 @@ mod tests {
             ("nowhere at all", "use an IANA name"),
             ("", "use an IANA name"),
             ("+99", "is no offset from UTC"),
+            ("GMT+2", "`GMT+2` is no offset from UTC: write it as +02:00"),
         ] {
             let failure = find(written).unwrap_err();
             assert!(failure.message.contains(hint), "{written}: {}", failure.message);

@@ -164,9 +164,10 @@ fn substr(text: &Value, others: &[Value]) -> Result<String, String> {
         number.trunc().to_i64().ok_or_else(|| format!("substr cannot count to {number}"))
     });
     let start = numbers.next().unwrap_or(Ok(1))?;
-    let length = numbers.next().unwrap_or(Ok(i64::MAX))?;
+    // In WebAssembly a `usize` has 32 bits: what does not fit is more characters than any text has.
+    let length = numbers.next().unwrap_or(Ok(i64::MAX))?.max(0);
     let characters = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let from = if start < 0 { (characters.saturating_add(start)).max(0) } else { (start - 1).max(0) };
     let skip = usize::try_from(from).unwrap_or(usize::MAX);
-    Ok(text.chars().skip(skip).take(usize::try_from(length).unwrap_or(0)).collect())
+    Ok(text.chars().skip(skip).take(usize::try_from(length).unwrap_or(usize::MAX)).collect())
 }

@@ -41,6 +41,7 @@ fn rows_are_chosen_sorted_and_cut() {
     rows("select t.amount from csv t where amount is null or t.day like '2026-02%'", "[[null],[2]]");
     rows("select amount from t where not amount in (1, 2, 4)", "[[3]]");
     rows("select amount from t where amount <> 4 order by amount limit 0, 1", "[[1]]");
+    rows("select amount from t where amount = 4 limit 99999999999999999999999", "[[4]]");
     rows("select 1 + 2 * 3 - -4 % 3, 7 / 2, 1 / 0, 'a' || 1 from t limit 1", r#"[[8,3.5,null,"a1"]]"#);
     rows(
         "select case product when 'Tea' then 'T' else upper(city) end x from t limit 3",

@@ -1,12 +1,13 @@
 //! The `json-query` component: the tool `json_query`, which runs a query in the jq language.
 //!
 //! The language is jaq's; `query` compiles and runs, `library` says which functions there are, `outcome`
-//! turns what comes out into JSON, and `refusal` turns what goes wrong into words. There is no `input`,
-//! `include`, `import` or `now`, and `$ENV` is empty.
+//! turns what comes out into JSON, `recursion` ends what goes too deep, and `refusal` turns what goes wrong
+//! into words. There is no `input`, `include`, `import` or `now`, and `$ENV` is empty.
 
 mod library;
 mod outcome;
 mod query;
+mod recursion;
 mod refusal;
 #[cfg(test)]
 mod tests;

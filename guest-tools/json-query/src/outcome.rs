@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::refusal;
+use crate::{recursion, refusal};
 
 /// The most results that are returned.
 const MOST_RESULTS: usize = 1000;
@@ -63,7 +63,13 @@ fn refuse_exception(exception: Exn<'_, Val>, results: usize) -> Failure {
     match exception.get_err() {
         Ok(error) if results == 0 => refusal::at_run_time(&error),
         Ok(error) => refusal::at_run_time(&format_args!("after {results} results: {error}")),
-        Err(_) => refusal::at_run_time(&"the query calls halt; there is nothing to halt here"),
+        Err(exception) => refusal::at_run_time(&match exception.get_halt() {
+            Ok(recursion::TOO_DEEP) => {
+                "a function calls itself too deep: call it in the last place only, or write reduce, \
+                 foreach or recurse"
+            }
+            _ => "the query calls halt; there is nothing to halt here",
+        }),
     }
 }
 

@@ -6,6 +6,8 @@ use agent_tool_sdk::Failure;
 use jaq_core::compile::Undefined;
 use jaq_core::{compile, load};
 
+use crate::recursion;
+
 /// The longest quotation of a value in a message, in characters: errors of jaq quote values whole.
 const LONGEST: usize = 400;
 
@@ -17,7 +19,7 @@ pub(crate) fn of_json(problem: &impl Display) -> Failure {
 /// The query has more to nest than a call has stack for.
 pub(crate) fn of_length(most: usize) -> Failure {
     Failure::invalid_arguments(format!(
-        "the query is too long: operators, dots and keywords count 1, brackets 3, and {most} are the most; hand in data as `json`"
+        "the query is too long: operators, dots and keywords count 1, `def` 2, brackets 3, and {most} are the most; hand in data as `json`"
     ))
 }
 
@@ -74,12 +76,13 @@ fn refuse(query: &str, problems: &[(&str, String)]) -> Failure {
     Failure::invalid_arguments(format!("the query cannot be read: {}", problems.join("; ")))
 }
 
-/// Says where in the query a problem is. What is found there is a part of the query's own text, so its
-/// address tells.
+/// Says where in the query a problem is. What is found there is a part of the guarded query's own text, so
+/// its address tells.
 fn place(query: &str, found: &str, problem: &str) -> String {
     let offset = (found.as_ptr() as usize).wrapping_sub(query.as_ptr() as usize);
     match query.get(..offset) {
         Some(before) if !found.is_empty() => {
+            let (before, found) = (recursion::written(before), recursion::written(found));
             let word: String = found.chars().take(20).collect();
             format!("at character {} (`{word}`): {problem}", before.chars().count() + 1)
         }

@@ -48,6 +48,16 @@ fn selects_and_reshapes() {
         ("[\"a\\tb\\\\\\n\", 1.5, true, null] | @tsv", r#"["a\\tb\\\\\\n\t1.5\ttrue\t"]"#),
         (".items | map(select(.name | IN(\"pen\", \"cap\")) | .price), IN(.[].price; 40)", "[[2],true]"),
         (".items | INDEX(.name) | .lamp.price", "[40]"),
+        (
+            "[1,2,3,4] | del(.[0,1]), del(.[-1,-2], .[0]), del(.[1:3], .[0]), delpaths([[3],[0]])",
+            "[[3,4],[2],[4],[2,3]]",
+        ),
+        ("[range(200)] | del(.[] | select(. > 1)), del(.[200])[:1]", "[[0,1],[0]]"),
+        (
+            "[{\"name\":\"a\",\"value\":1},{\"Key\":\"b\",\"Value\":2},{\"key\":3}] | from_entries",
+            r#"[{"a":1,"b":2,"3":null}]"#,
+        ),
+        ("[\"a\", null, 1, false] | join(\",\")", r#"["a,,1,false"]"#),
     ] {
         check(query, SHOP, results);
     }
@@ -129,6 +139,34 @@ fn a_query_that_would_exhaust_the_stack_is_refused() {
     }
     check(&nested("[", 60, "]"), "null", &format!("[{}]", nested("[", 60, "]")));
     check(&format!("[{}] | length", ["1"; 100].join(",")), "null", "[100]");
+}
+
+#[test]
+fn a_function_that_calls_itself_too_deep_is_ended() {
+    check("def fac: if . < 2 then 1 else . * (. - 1 | fac) end; 5 | fac", "null", "[120]");
+    // What is called in the last place takes no stack.
+    check("def f: if . < 10000 then . + 1 | f else . end; 0 | f", "null", "[10000]");
+    check("def f: .[0]; f = 2, (f |= 3), path(f)", "[1]", "[[2],[3],[0]]");
+    for query in [
+        "def f: 1 + f; f",
+        "def f: [f]; f",
+        "def f(g): [g | f(g)]; f(.)",
+        "def f: f | f; f",
+        "def f: try (1 + f) catch 0; f",
+        "def f: .a | f | .b; path(f)",
+        "def f: . | f | .; f |= 1",
+        "\"\\(def f: {a: f}; f)\"",
+        "def f: def g: 1 + f; g; f",
+    ] {
+        let (code, message) = refusal(query, "null");
+        assert_eq!(code, "query-failed", "{query}");
+        assert!(message.starts_with("a function calls itself too deep"), "{query}: {message}");
+    }
+    let (_, message) = refusal("def f: 1; def g: x; g", "null");
+    assert_eq!(
+        message,
+        "the query cannot be read: at character 18 (`x`): there is no function `x` without arguments"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //!
 //! What the description leaves out, because each word of it is paid for in every model call: flags stand in
 //! the pattern, (?i) for any case, (?m) for ^ and $ at lines, (?s) for . to match newlines; in a replacement
-//! $1, \1 or ${name} is a group, ${1}0 a group before a digit, and $$ a dollar sign.
+//! $1, \1, ${name}, $<name> or \g<name> is a group, ${1}0 a group before a digit, and $$ a dollar sign.
 
 mod pattern;
 mod work;

@@ -90,7 +90,7 @@ fn read_groups(regex: &Regex, captures: &Captures<'_>) -> BTreeMap<String, Optio
 
 /// The text with all matches replaced.
 pub(crate) fn replace(regex: &Regex, text: &str, replacement: &str) -> Result<Outcome, Failure> {
-    let replacement = &read_replacement(replacement);
+    let replacement = &read_replacement(regex, replacement);
     check_groups(regex, replacement)?;
     let mut written = String::new();
     let (mut replaced, mut behind) = (0, 0);
@@ -113,24 +113,44 @@ pub(crate) fn replace(regex: &Regex, text: &str, replacement: &str) -> Result<Ou
     Ok(Outcome { text: Some(written), replaced: Some(replaced), ..Outcome::default() })
 }
 
-/// Groups as the engine names them: `\1` is what other languages write for `$1`.
-fn read_replacement(replacement: &str) -> String {
+/// Groups as the engine names them: other languages write `\1` for `$1`, and `\g<name>` or `$<name>` for
+/// `${name}`.
+fn read_replacement(regex: &Regex, replacement: &str) -> String {
     let mut read = String::with_capacity(replacement.len());
     let mut rest = replacement;
-    while let Some((before, behind)) = rest.split_once('\\') {
-        read.push_str(before);
-        match behind.chars().next() {
-            Some(digit) if digit.is_ascii_digit() => {
-                read.push_str(&format!("${{{digit}}}"));
-                rest = behind.get(1..).unwrap_or_default();
-            }
-            _ => {
-                read.push('\\');
-                rest = behind;
-            }
+    while let Some(first) = rest.chars().next() {
+        if let Some((name, behind)) = read_group(regex, rest) {
+            read.push_str(&format!("${{{name}}}"));
+            rest = behind;
+            continue;
         }
+        // Two dollar signs stand for one, and the second begins nothing.
+        let (plain, behind) = rest.split_at(if rest.starts_with("$$") { 2 } else { first.len_utf8() });
+        read.push_str(plain);
+        rest = behind;
     }
-    read + rest
+    read
+}
+
+/// The group that a text begins with in another language, and what is behind it. A name counts only where the
+/// pattern has it: `$<b>` may be a price in HTML.
+fn read_group<'a>(regex: &Regex, text: &'a str) -> Option<(&'a str, &'a str)> {
+    if let Some(named) = text.strip_prefix("$<").or_else(|| text.strip_prefix("\\g<"))
+        && let Some((name, behind)) = named.split_once(|one: char| !one.is_alphanumeric() && one != '_')
+        && named.get(name.len()..).is_some_and(|end| end.starts_with('>'))
+        && has_group(regex, name)
+    {
+        return Some((name, behind));
+    }
+    let behind = text.strip_prefix('\\')?;
+    behind.starts_with(|one: char| one.is_ascii_digit()).then(|| behind.split_at(1))
+}
+
+fn has_group(regex: &Regex, name: &str) -> bool {
+    match name.parse::<usize>() {
+        Ok(number) => number < regex.captures_len(),
+        Err(_) => regex.capture_names().flatten().any(|own| own == name),
+    }
 }
 
 /// A group that is not there would be replaced by nothing, which nobody wants who names one.
@@ -145,11 +165,7 @@ fn check_groups(regex: &Regex, replacement: &str) -> Result<(), Failure> {
         let named = behind.strip_prefix('{').and_then(|behind| behind.split_once('}')).map(|(name, _)| name);
         let is_letter = |one: char| one.is_ascii_alphanumeric() || one == '_';
         let name = named.unwrap_or_else(|| behind.split(|one| !is_letter(one)).next().unwrap_or_default());
-        let is_there = match name.parse::<usize>() {
-            Ok(number) => number < regex.captures_len(),
-            Err(_) => name.is_empty() || regex.capture_names().flatten().any(|own| own == name),
-        };
-        if !is_there {
+        if !name.is_empty() && !has_group(regex, name) {
             return Err(Failure::invalid_arguments(format!(
                 "`replacement` names the group ${name}, which `pattern` has not: write ${{1}} before a letter or digit, \
                  and $$ for a dollar sign"
@@ -219,6 +235,10 @@ mod tests {
             (
                 json!({ "pattern": r"(\w)-(\w)", "text": "b-c", "replacement": r"\20\1\n" }),
                 r#"{"text":"c0b\\n","replaced":1}"#,
+            ),
+            (
+                json!({ "pattern": r"(?<day>\d+)\.", "text": "3.", "replacement": r"\g<day>-$<day>$$<day>$<b>" }),
+                r#"{"text":"3-3$<day>$<b>","replaced":1}"#,
             ),
             (json!({ "pattern": "x", "text": "abc", "replacement": "" }), r#"{"text":"abc","replaced":0}"#),
             (

@@ -46,7 +46,23 @@ pub(crate) fn find(written: &str) -> Result<Vec<Found>, String> {
     if !by_symbol.is_empty() {
         return Ok(by_symbol);
     }
+    // `kgs` and `kms`.
+    if let Some(one) = symbol.strip_suffix('s').filter(|one| one.len() > 1) {
+        let by_symbol = search(|unit, prefix| is_symbol(unit, prefix, one));
+        if !by_symbol.is_empty() {
+            return Ok(by_symbol);
+        }
+    }
     let shown: String = written.chars().take(40).collect();
+    // `kwh` is one unit, `mhz` two a billion times apart.
+    match in_other_case(&symbol).as_slice() {
+        [] => {}
+        [one] => return Ok(search(|unit, prefix| is_symbol(unit, prefix, one))),
+        several => {
+            let several = several.join("` or `");
+            return Err(format!("there is no unit `{shown}`: did you mean `{several}`?"));
+        }
+    }
     let quantities: Vec<_> = QUANTITIES.iter().map(|quantity| quantity.name).collect();
     Err(match nearest(&name) {
         Some(near) => format!("there is no unit `{shown}`: did you mean `{near}`?"),
@@ -105,6 +121,24 @@ fn is_symbol(unit: &Unit, prefix: Option<&Prefix>, written: &str) -> bool {
     let rest = written.strip_prefix(prefix);
     // A name is a symbol too where there is no other, as in `bar` or `kbit`.
     rest.is_some_and(|rest| unit.others.contains(&rest) || unit.name == rest)
+}
+
+/// The symbols that differ from what is written in nothing but their case.
+fn in_other_case(written: &str) -> Vec<String> {
+    let units = QUANTITIES.iter().flat_map(|quantity| quantity.units);
+    let symbols = units.flat_map(|unit| {
+        unit.others.iter().chain([&unit.name]).flat_map(move |symbol| {
+            // `K` is another way to write `k`.
+            let prefixes = PREFIXES.iter().filter(move |prefix| takes(unit, prefix) && prefix.symbol != "K");
+            std::iter::once("")
+                .chain(prefixes.map(|prefix| prefix.symbol))
+                .map(move |prefix| format!("{prefix}{symbol}"))
+        })
+    });
+    let mut same: Vec<_> = symbols.filter(|symbol| symbol.eq_ignore_ascii_case(written)).collect();
+    same.sort_unstable();
+    same.dedup();
+    same
 }
 
 fn is_name(unit: &Unit, prefix: Option<&Prefix>, written: &str) -> bool {
@@ -203,6 +237,9 @@ mod tests {
             ("Gallons", "US gallon"),
             ("UK gallons", "imperial gallon"),
             ("tons of TNT", "ton of TNT"),
+            ("kwh", "kilowatt-hour"),
+            ("KPA", "kilopascal"),
+            ("kgs", "kilogram"),
         ] {
             assert!(names(written).contains(&name.to_owned()), "{written}: {:?}", names(written));
         }
@@ -215,6 +252,8 @@ mod tests {
         for (written, refusal) in [
             ("kilometr", "there is no unit `kilometr`: did you mean `kilometer`?"),
             ("galon", "there is no unit `galon`: did you mean `gallon`?"),
+            ("mhz", "there is no unit `mhz`: did you mean `MHz` or `mHz`?"),
+            ("gb", "there is no unit `gb`: did you mean `GB` or `Gb`?"),
             ("smoot", "there is no unit `smoot`; there are units of length, mass, temperature,"),
             ("", "there is no unit ``; there are units of"),
         ] {

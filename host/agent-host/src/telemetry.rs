@@ -40,7 +40,7 @@ use text_lines::TextLines;
 
 /// Our own crates, and `tool` for what the tools themselves log, as they stand in an entry's target.
 /// `LOG_LEVEL` is about these; of all others only warnings and errors are of interest to an operator.
-const OURS: [&str; 18] = [
+const OURS: [&str; 20] = [
     "agent_core",
     "agent_host",
     "backends",
@@ -48,7 +48,9 @@ const OURS: [&str; 18] = [
     "http_edge",
     "json_schema",
     "mcp_client",
+    "mcp_server",
     "model_client",
+    "openai_edge",
     "outbound",
     "redis_stores",
     "run_service",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use agent_core::words::ToolOutcome;
 use clap::Args;
-use host_setup::output::{plain, print};
+use host_setup::output::{json_text, plain, print};
 use host_setup::program::Exit;
 use serde_json::{Map, Value, json};
 use tool_host::{Inspection, Need, PolicyFile, ToolListing};
@@ -83,7 +83,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
             "component": file.name, "digest": inspection.digest, "seed": arguments.seed,
             "ok": !finding::has_fault(&findings), "calls": all.calls, "findings": findings,
         });
-        serde_json::to_string_pretty(&report)? + "\n"
+        json_text(&report)?
     } else {
         format!("{} ({} calls were made)\n{}", file.name, all.calls, plain(&finding::report(&findings)))
     };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agent_core::terminal_text::shown_json;
 use agent_core::words::prompt_tokens;
 use clap::Args;
-use host_setup::output::{describe_tool, plain, print};
+use host_setup::output::{describe_tool, json_text, plain, print};
 use host_setup::program::Exit;
 use serde_json::{Value, json};
 use tool_host::{ComponentKind, Inspection, Need, PolicyFile, ToolListing};
@@ -39,7 +39,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     let file = ComponentFile::find(&arguments.component, &setup.config.folder)?;
     let policy = policy_file(&setup, arguments.policy.as_ref());
     let looked = look(&setup, file, policy).await?;
-    let text = if json { serde_json::to_string_pretty(&looked.to_json())? + "\n" } else { looked.to_text() };
+    let text = if json { json_text(&looked.to_json())? } else { looked.to_text() };
     print(&text)?;
     Ok(if looked.refusal.is_none() { Exit::Success } else { Exit::Failure })
 }

@@ -112,7 +112,7 @@ pub const TARGETS: [Target; 31] = [
     target("reference", &["tool-registry/src/reference.rs"], MANY, crates::reference),
     target("token", &["http-edge/src/tokens/"], MANY, edge::token),
     target("coded_body", &["http-edge/src/body/"], SOME, edge::coded_body),
-    target("request_state", &["http-edge/src/mcp_server/"], SOME, edge::request_state),
+    target("request_state", &["mcp-server/src/"], SOME, edge::request_state),
     // Whole requests: paths, queries, cursors, `Last-Event-ID`, `X-Forwarded-For`, keys, tags, traces,
     // bodies; and the outputs of the demo model in the form that they ask for.
     target(
@@ -126,7 +126,7 @@ pub const TARGETS: [Target; 31] = [
         FEW,
         edge::requests,
     ),
-    target("websocket", &["http-edge/src/variant_b/openai/socket/session.rs"], FEW, socket::messages),
+    target("websocket", &["openai-edge/src/socket/session.rs"], FEW, socket::messages),
 ];
 
 /// Readers that take pieces in and hand them on: what they hold is bounded, and who parses it is a target's.

@@ -19,9 +19,16 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// A value as a line, for programs.
+/// A value as a line, for programs, and for people who read it in a terminal: texts of strangers in it cannot
+/// steer that.
 pub fn json_line(value: &serde_json::Value) -> String {
-    format!("{value}\n")
+    shown_json(&value.to_string()) + "\n"
+}
+
+/// A value as JSON of several lines; the same.
+pub fn json_text(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    let json = serde_json::to_string_pretty(value)?;
+    Ok(json.lines().map(|line| shown_json(line) + "\n").collect())
 }
 
 /// A text that a component or a model wrote, without what could play with the terminal of whoever looks at
@@ -51,4 +58,21 @@ pub fn completions(mut command: Command, shell: Shell) -> anyhow::Result<String>
     let (mut script, name) = (Vec::new(), command.get_name().to_owned());
     clap_complete::generate(shell, &mut command, name, &mut script);
     String::from_utf8(script).context("the script is no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn json_steers_no_terminal_and_keeps_its_value() {
+        let value = json!({"name": "a\u{9b}31m", "texts": ["\u{202e}\u{2028}x", "two\nlines"]});
+        for text in [json_line(&value), json_text(&value).unwrap()] {
+            assert!(text.ends_with("}\n") && text.replace('\n', "").is_ascii(), "{text}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        }
+        assert_eq!(json_line(&value).lines().count(), 1);
+    }
 }

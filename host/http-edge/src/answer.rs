@@ -3,6 +3,9 @@
 //! Nothing here logs: an answer carries its error in its extensions and the log layer, which knows the
 //! request as well, writes the one line about it.
 
+pub(crate) mod health_log;
+pub(crate) mod result_json;
+
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -18,16 +21,16 @@ use serde::Serialize;
 use crate::body::ACCEPTED_CODINGS;
 
 /// As the Node stack writes it (host/docs/interface/node-clients.md#response-headers).
-pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
 /// What clients are told when the fault is ours (host/docs/interface/errors-and-limits.md#errors).
-pub(crate) const INTERNAL_ERROR: &str = "Internal server error";
+pub const INTERNAL_ERROR: &str = "Internal server error";
 
 /// What clients are told that encoded a body in a way that we do not understand.
-pub(crate) const UNSUPPORTED_CODING: &str = "Unsupported content encoding";
+pub const UNSUPPORTED_CODING: &str = "Unsupported content encoding";
 
 /// A 415 that says which content codings there are (RFC 9110, section 15.5.16); any other answer as it is.
-pub(crate) fn naming_codings(mut response: Response) -> Response {
+pub fn naming_codings(mut response: Response) -> Response {
     if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         response.headers_mut().insert(ACCEPT_ENCODING, ACCEPTED_CODINGS);
     }
@@ -35,7 +38,7 @@ pub(crate) fn naming_codings(mut response: Response) -> Response {
 }
 
 /// A JSON body with that status.
-pub(crate) fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
+pub fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => json_bytes(status, bytes),
         Err(error) => fail(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, error),
@@ -43,7 +46,7 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
 }
 
 /// An answer with texts of strangers that people read: what cannot be seen in them is escaped.
-pub(crate) fn visible_json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
+pub fn visible_json<T: Serialize + ?Sized>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_string(body) {
         Ok(json) => json_bytes(status, shown_json(&json)),
         Err(error) => fail(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, error),
@@ -51,22 +54,22 @@ pub(crate) fn visible_json<T: Serialize + ?Sized>(status: StatusCode, body: &T) 
 }
 
 /// A body that is JSON already.
-pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Body>) -> Response {
+pub fn json_bytes(status: StatusCode, bytes: impl Into<Body>) -> Response {
     (status, [(CONTENT_TYPE, JSON)], bytes.into()).into_response()
 }
 
 /// `{"error": text}`. `text` is all that the client learns.
-pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Response {
+pub fn refuse(status: StatusCode, text: &'static str) -> Response {
     refuse_with(status, text)
 }
 
 /// `{"error": reason}`, where the reason is more than a fixed text.
-pub(crate) fn refuse_with<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
+pub fn refuse_with<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
     json(status, &Refusal { error: reason })
 }
 
 /// Refuses with a reason in which strangers are quoted.
-pub(crate) fn refuse_visibly<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
+pub fn refuse_visibly<T: Serialize + ?Sized>(status: StatusCode, reason: &T) -> Response {
     visible_json(status, &Refusal { error: reason })
 }
 
@@ -76,11 +79,7 @@ struct Refusal<'a, T: ?Sized> {
 }
 
 /// `{"error": text}` for the client, and the error itself for the log.
-pub(crate) fn fail(
-    status: StatusCode,
-    text: &'static str,
-    error: impl Error + Send + Sync + 'static,
-) -> Response {
+pub fn fail(status: StatusCode, text: &'static str, error: impl Error + Send + Sync + 'static) -> Response {
     let mut response = refuse(status, text);
     response.extensions_mut().insert(Failure::new(error));
     response
@@ -88,14 +87,14 @@ pub(crate) fn fail(
 
 /// The error behind an answer, for the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure(Arc<dyn Error + Send + Sync>);
+pub struct Failure(Arc<dyn Error + Send + Sync>);
 
 impl Failure {
-    pub(crate) fn new(error: impl Error + Send + Sync + 'static) -> Self {
+    pub fn new(error: impl Error + Send + Sync + 'static) -> Self {
         Self::shared(Arc::new(error))
     }
 
-    pub(crate) fn shared(error: Arc<dyn Error + Send + Sync>) -> Self {
+    pub fn shared(error: Arc<dyn Error + Send + Sync>) -> Self {
         Self(error)
     }
 }
@@ -109,4 +108,4 @@ impl fmt::Display for Failure {
 /// Marks the answer to a question that machines ask every few seconds. As long as the answer is a good one
 /// nobody wants to read about it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RoutineAnswer;
+pub struct RoutineAnswer;

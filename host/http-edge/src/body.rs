@@ -4,7 +4,7 @@
 //! (host/docs/interface/decisions-http.md#order-of-checks): someone without a token gets 401 for a large
 //! body, not 413. What becomes of a body that is not read is the connection's concern.
 
-pub(crate) mod coding;
+pub mod coding;
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) use coding::ACCEPTED_CODINGS;
 
 /// Why there is no body. Each variant's error table says what the client is told.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
+pub enum BodyError {
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: usize },
     #[error("the body did not arrive within {} ms", .limit.as_millis())]
@@ -38,18 +38,18 @@ pub(crate) enum BodyError {
 
 /// A body that has not been read. Handlers take it as their last argument.
 #[derive(Debug)]
-pub(crate) struct Payload {
+pub struct Payload {
     body: Body,
     coding: Result<Coding, BodyError>,
 }
 
 impl Payload {
-    pub(crate) fn new(headers: &HeaderMap, body: Body) -> Self {
+    pub fn new(headers: &HeaderMap, body: Body) -> Self {
         Self { body, coding: Coding::of(headers).ok_or(BodyError::UnknownCoding) }
     }
 
     /// The whole body, decoded. Nothing is copied when it arrives plain and in one piece, as small ones do.
-    pub(crate) async fn read(self, settings: &Settings) -> Result<Bytes, BodyError> {
+    pub async fn read(self, settings: &Settings) -> Result<Bytes, BodyError> {
         // Nothing is nothing in any coding.
         if self.body.is_end_stream() {
             return Ok(Bytes::new());

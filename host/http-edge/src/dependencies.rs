@@ -8,17 +8,19 @@ use agent_core::ports::{
     Cluster, IdempotencyStore, JobQueue, Probe, RateWindows, ResultCache, RunStore, Spawn, ToolAdmin, Toolbox,
 };
 use agent_core::trace::TraceContext;
+use axum::Router;
 use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
 use run_service::jobs::Jobs;
 use run_service::layers::Invoke;
-use run_service::streams::RunStreams;
+use run_service::streams::{RunStreams, StreamPermits};
 use run_service::waits::Waits;
 use run_service::webhooks::Webhooks;
 
+use crate::middleware::refusals::Rules;
+use crate::openapi::Described;
 use crate::origins::{Hosts, Origins};
 use crate::readiness::Readiness;
-use crate::server_sent_events::permits::StreamPermits;
 use crate::tokens::Tokens;
 
 /// The dependencies of the handlers: those of each variant that is served, and what all of them share.
@@ -108,13 +110,23 @@ pub struct VariantB {
     pub tool_admin: Option<Arc<dyn ToolAdmin>>,
     /// How long a request waits at most for a run that a job goes on with.
     pub run_timeout: Duration,
-    /// Whether clients of OpenAI are answered, under `/v1/` (`OPENAI_API`).
-    pub openai: bool,
+    /// Answers clients of OpenAI; absent when nobody does (`OPENAI_API`).
+    pub openai: Option<Dialect>,
     /// Whether the stores have the tables that are needed: a database that was down when the service started
     /// gets them as soon as it is there.
     pub prepared: Arc<AtomicBool>,
     /// Whether `NODE_ENV` is `production`: then clients learn nothing of what goes wrong in here.
     pub production: bool,
+}
+
+/// The operations of Variant B in the form that other clients know: routes of another crate. Their requests
+/// count in the same windows.
+#[derive(Clone, Copy)]
+pub struct Dialect {
+    /// Where they are nested, with a slash at both ends.
+    pub prefix: &'static str,
+    /// The routes, and what the document says of them.
+    pub routes: fn(&Arc<RouteState<VariantB>>, Rules) -> (Router, Vec<Described>),
 }
 
 /// Writes all metrics as they are now. It runs on a thread that serves requests, so it must not wait.
@@ -198,17 +210,17 @@ pub struct Settings {
 }
 
 /// One variant's share of the [`Edge`]: the state of its handlers.
-pub(crate) struct RouteState<V> {
-    pub(crate) variant: V,
-    pub(crate) readiness: Readiness,
-    pub(crate) settings: Settings,
-    pub(crate) idempotency: Idempotency,
+pub struct RouteState<V> {
+    pub variant: V,
+    pub readiness: Readiness,
+    pub settings: Settings,
+    pub idempotency: Idempotency,
     /// When the edge was made, which is when the process began as far as clients can tell.
-    pub(crate) began: Instant,
+    pub began: Instant,
     /// Counts streams.
-    pub(crate) streams: StreamPermits,
+    pub streams: StreamPermits,
     /// Counts the WebSockets of each user, and all of them.
-    pub(crate) sockets: StreamPermits,
+    pub sockets: StreamPermits,
 }
 
 impl Default for Settings {

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// A body that is not read as JSON.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum JsonError {
+pub enum JsonError {
     /// What is wrong is told by its place only: bodies do not belong in the log.
     #[error("the body is not JSON at line {line}, column {column}")]
     Syntax { line: usize, column: usize },
@@ -36,7 +36,7 @@ impl From<ReadError> for JsonError {
 }
 
 /// Reads a body.
-pub(crate) fn parse(body: &[u8]) -> Result<Value, JsonError> {
+pub fn parse(body: &[u8]) -> Result<Value, JsonError> {
     let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if text.is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));

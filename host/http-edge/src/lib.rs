@@ -6,73 +6,56 @@
 //! - [`Edge`]: everything a handler may use. [`Latch`] and [`Readiness`]: how it learns of the shutdown.
 //! - `variant_a/`, `variant_b/`: one file per route, and the variant's error table. Variant B has rate limit
 //!   and authentication as well, in `variant_b/api_stack.rs`. `variant_b/admin/`: the admin API, by which
-//!   operators look after the tools. `variant_b/openai/`: the agent for clients of OpenAI.
+//!   operators look after the tools. [`Dialect`]: its operations in another crate's form, `openai-edge`.
 //! - [`Idempotency`]: where the answers to requests with an idempotency key are kept.
-//! - `mcp_server/`: the tools as an MCP server, whatever carries its messages; `variant_b/mcp_over_http/`
-//!   carries them over HTTP.
+//! - `variant_b/mcp_over_http/`: carries the messages of `mcp-server` over HTTP.
 //! - `openapi/`: the document of what is served, made from the same table as the routes, and the page that
 //!   shows it.
-//! - `docs/`: the pages of the documentation, at `/docs`; [`document_pages`] has their texts.
 //! - [`Tokens`]: who is who.
 //! - [`Origins`], [`Hosts`]: which pages may call, and under which names the service answers.
-//! - `request/`: what a request may say, described once for its reader and for the document. `history`: what
-//!   was said before it.
-//! - `result_json`: the agent's result as clients read it.
+//! - `request/`: what a request may say, described once for its reader and for the document. `body`: how its
+//!   bytes are read. `json`: as JSON.
+//! - `answer`: how answers are written; below it the agent's result and what the log has of a health report.
 //! - `server_sent_events/`: runs as server-sent events.
-//! - `console/`: the page by which administrators look at the service. `static_text`: pages that do not
-//!   change.
-//! - Cargo features: `console`, `mcp` and `openai` leave out the folders of these names.
-//! - `body`, `json`, `answer`, `fallback`, `index`, `metrics`, `path_id`: what the variants
-//!   share.
+//! - `pages/`: what belongs to no variant: the front page, the documentation ([`document_pages`] has its
+//!   texts), the console, the metrics.
+//! - Cargo features: `console` leaves out the console, `mcp` what carries messages over HTTP.
+//!
+//! What is public here beside [`Edge`] and [`router()`] is what a dialect is written with.
 //!
 //! What does not belong here: anything that knows how an answer comes about (the model, the tools, a
 //! store), listening on a socket, reading the environment, spawning tasks.
 
 #![cfg_attr(
-    not(all(feature = "console", feature = "mcp", feature = "openai")),
+    not(all(feature = "console", feature = "mcp")),
     allow(dead_code, unused_imports, reason = "used by what this binary is built without")
 )]
 
-mod answer;
-mod body;
-#[cfg(feature = "console")]
-mod console;
+pub mod answer;
+pub mod body;
 mod dependencies;
-mod docs;
-mod fallback;
-mod health_log;
-mod history;
-mod index;
-mod json;
-#[cfg(feature = "mcp")]
-mod mcp_server;
-mod metrics;
-mod middleware;
-mod openapi;
+pub mod json;
+pub mod middleware;
+pub mod openapi;
 mod origins;
-mod output_schema;
-mod path_id;
+mod pages;
 mod readiness;
-mod request;
-mod result_json;
+pub mod request;
 mod router;
-mod server_sent_events;
-mod stack;
-mod static_text;
+pub mod server_sent_events;
+pub mod stack;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tokens;
 mod variant_a;
-mod variant_b;
+pub mod variant_b;
 
 pub use dependencies::{
-    AnsweredRequest, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits, RenderMetrics,
-    SOCKET_TASK, Settings, VariantA, VariantB,
+    AnsweredRequest, Dialect, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits,
+    RenderMetrics, RouteState, SOCKET_TASK, Settings, VariantA, VariantB,
 };
-pub use docs::{Page as DocumentPage, pages as document_pages};
-#[cfg(feature = "mcp")]
-pub use mcp_server::McpServer;
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
+pub use pages::docs::{Page as DocumentPage, pages as document_pages};
 pub use readiness::{Latch, Readiness, TasksDown};
 pub use router::router;
 pub use tokens::{Claims, IssueError, Tokens};

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use run_service::streams::StreamPermits;
 
-use crate::dependencies::{Edge, RouteState};
-use crate::index;
+use crate::dependencies::{Dialect, Edge, RouteState};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Described, Routes};
-use crate::server_sent_events::StreamPermits;
+use crate::pages::index;
 use crate::stack::{self, Surroundings};
-use crate::{docs, fallback, metrics, variant_a, variant_b};
+use crate::{pages::docs, pages::fallback, pages::metrics, variant_a, variant_b};
 
 /// Where Variant B's API is nested. The slash belongs to the prefix: what is counted is everything *under*
 /// `/api/` (host/docs/interface/errors-and-limits.md#limits), and `/api` alone is an unknown path like any
@@ -21,9 +21,6 @@ const API: &str = "/api/";
 
 /// Where the admin API is nested, in the same way. What is under it counts in the same windows.
 const ADMIN: &str = "/admin/";
-
-/// Where clients of OpenAI find the agent, in the same way and in the same windows.
-const OPENAI: &str = "/v1/";
 
 /// Most WebSockets of one user: one for each conversation that goes on at the same time.
 const MOST_SOCKETS_OF_USER: usize = 16;
@@ -54,8 +51,9 @@ pub fn router(edge: Edge) -> Router {
         let state = RouteState { variant, readiness, settings, idempotency, began, streams, sockets };
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
-        #[cfg(feature = "openai")]
-        nested.extend(state.variant.openai.then(|| (OPENAI, variant_b::openai(&state, rules.clone()))));
+        if let Some(Dialect { prefix, routes }) = state.variant.openai {
+            nested.push((prefix, routes(&state, rules.clone())));
+        }
         nested.push((ADMIN, variant_b::admin(&state, rules.clone())));
         #[cfg(feature = "mcp")]
         merged.push(variant_b::mcp(&state, rules.clone()));
@@ -64,7 +62,7 @@ pub fn router(edge: Edge) -> Router {
         described.extend(of_own);
         #[cfg(feature = "console")]
         {
-            let (page, of_page) = crate::console::routes().split();
+            let (page, of_page) = crate::pages::console::routes().split();
             routes = routes.merge(page);
             described.extend(of_page);
         }

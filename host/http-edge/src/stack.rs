@@ -20,15 +20,15 @@ use crate::openapi::{Operation, Refused};
 use crate::origins::Origins;
 
 /// What the middlewares around every route need.
-pub(crate) struct Surroundings {
-    pub(crate) trusted_proxies: usize,
-    pub(crate) observe: ObserveRequest,
-    pub(crate) origins: Origins,
+pub struct Surroundings {
+    pub trusted_proxies: usize,
+    pub observe: ObserveRequest,
+    pub origins: Origins,
 }
 
 /// Surrounds every route, and what answers when there is none. It is one stack, because each call of
 /// [`Router::layer`] puts every route into one more box.
-pub(crate) fn surround(routes: Router, surroundings: Surroundings) -> Router {
+pub fn surround(routes: Router, surroundings: Surroundings) -> Router {
     let Surroundings { trusted_proxies, observe, origins } = surroundings;
     routes.layer(
         ServiceBuilder::new()
@@ -49,18 +49,18 @@ pub(crate) fn surround(routes: Router, surroundings: Surroundings) -> Router {
 }
 
 /// What is said of every route, because of what surrounds it.
-pub(crate) fn describe(operation: Operation) -> Operation {
+pub fn describe(operation: Operation) -> Operation {
     operation.refuses(documented())
 }
 
 /// What any route's request may be answered, because of what surrounds it.
-pub(crate) fn documented() -> impl Iterator<Item = Refused> {
+pub fn documented() -> impl Iterator<Item = Refused> {
     let panicked = Refused::text(StatusCode::INTERNAL_SERVER_ERROR, answer::INTERNAL_ERROR);
     refusals::documented().chain([panicked])
 }
 
 /// Surrounds the routes that are under neither, inside of [`surround`].
-pub(crate) fn protect(routes: Router, rules: Rules) -> Router {
+pub fn protect(routes: Router, rules: Rules) -> Router {
     routes.layer(
         ServiceBuilder::new()
             // Answers what no route is to see.

@@ -80,6 +80,3 @@ pub fn decode_body(coding: u8, body: &[u8]) {
         assert!(decoded.len() <= MOST_BYTES, "{} bytes", decoded.len());
     }
 }
-
-#[cfg(feature = "mcp")]
-pub use crate::mcp_server::testing::open_state;

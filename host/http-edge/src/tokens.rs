@@ -48,7 +48,7 @@ pub struct Claims {
 
 /// Why a token is not accepted. It quotes nothing of the token.
 #[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum TokenError {
+pub enum TokenError {
     /// The token was not signed with our secret and one of our algorithms.
     #[error("the token was not signed by us")]
     Forged,

@@ -210,10 +210,22 @@ impl HttpModel {
         } else {
             self.protocol.read_reply(&response.body, request, self.name())
         };
-        let mut reply = read.map_err(|unreadable| self.unreadable(response, &unreadable))?;
+        let mut reply = match read {
+            Ok(reply) => reply,
+            Err(unreadable) => {
+                return self.filtered(response).ok_or_else(|| self.unreadable(response, &unreadable));
+            }
+        };
         text_tool_calls::extract_calls(&mut reply, request);
         keep_to_rules(&mut reply, request);
         Ok(reply)
+    }
+
+    /// The reply that a filter has stopped, if that is the error in a successful response: a stream has begun
+    /// by then.
+    fn filtered(&self, response: &HttpResponse) -> Option<ModelReply> {
+        let error = ProviderError::parse(&response.body).filter(ProviderError::is_content_filter);
+        error.map(|error| self.reply_of_refusal(Some(&error), Finish::ContentFilter))
     }
 
     /// The error for a successful response without a reply.
@@ -325,6 +337,9 @@ fn is_about_the_request(status: StatusCode, error: &ProviderError) -> bool {
             let text = error.message.to_ascii_lowercase();
             ["schema conversion failed", "failed to parse grammar"].iter().any(|words| text.contains(words))
         }
+        // More tokens than may be used in a minute, or than are paid for (OpenRouter).
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => error.is_too_large(),
+        StatusCode::PAYMENT_REQUIRED => error.message.contains("fewer max_tokens"),
         // OpenRouter: no endpoint takes tools.
         StatusCode::NOT_FOUND => error.message.contains("support tool use"),
         _ => false,

@@ -22,8 +22,8 @@ use crate::resolve::{LookupBounds, SystemResolver};
 use crate::ssrf_guard::Reach;
 use crate::tls::{Tls, TlsError};
 
-/// Lookups at once. A client has one owner.
-const LOOKUPS: LookupBounds = LookupBounds { in_all: 16, per_owner: 16 };
+/// Lookups at once. Most clients have one owner.
+const LOOKUPS: LookupBounds = LookupBounds { in_all: 64, per_owner: 16 };
 
 /// Most bytes that are read until the head of a response is there: it, interim responses (1xx) before it, and
 /// what is read ahead of its body.
@@ -31,11 +31,9 @@ const MOST_BEFORE_BODY: u64 = 256 * 1024;
 
 /// An HTTP client. Clones share its connections.
 #[derive(Debug, Clone)]
-pub struct Client(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    dialer: Dialer<Full<Bytes>>,
+pub struct Client {
+    dialer: Arc<Dialer<Full<Bytes>>>,
+    /// On whose behalf it asks.
     owner: Arc<str>,
     connect: Duration,
 }
@@ -102,8 +100,15 @@ impl Client {
     /// Connects to nothing yet. `connect` is how long DNS, TCP and TLS may take together; without `tls`,
     /// every `https` request fails and says so.
     pub fn new(tls: Option<Tls>, connect: Duration, pool: PoolBounds) -> Self {
-        let dialer = Dialer::new(Arc::new(SystemResolver), tls, LOOKUPS, pool);
-        Self(Arc::new(Shared { dialer, owner: "".into(), connect }))
+        let dialer = Arc::new(Dialer::new(Arc::new(SystemResolver), tls, LOOKUPS, pool));
+        Self { dialer, owner: "".into(), connect }
+    }
+
+    /// A client of one of several owners, over the same dialer. Each owner has a share of the lookups, so that
+    /// names of one which hang keep nobody else waiting, and connections of its own.
+    #[must_use]
+    pub fn on_behalf_of(&self, owner: &str) -> Self {
+        Self { owner: owner.into(), ..self.clone() }
     }
 
     /// A client for that address. The system's certificates are not read for a plain one: a small container
@@ -118,15 +123,15 @@ impl Client {
     pub async fn send(&self, request: Request) -> Result<Response<Body>, Error> {
         let to = self.destination(&request.url, request.reach)?;
         let mut request = request.into_http(&to.origin)?;
-        while let Some(connection) = self.0.dialer.kept(&to) {
+        while let Some(connection) = self.dialer.kept(&to) {
             match self.send_on(connection, &to, request).await {
                 Ok(response) => return Ok(response),
                 Err(Unanswered { unsent: Some(unsent), .. }) => request = *unsent,
                 Err(unanswered) => return Err(unanswered.error),
             }
         }
-        let within = self.0.connect;
-        let connecting = timeout(within, self.0.dialer.connect(&to, within, within)).await;
+        let within = self.connect;
+        let connecting = timeout(within, self.dialer.connect(&to, within, within)).await;
         let connection = connecting.unwrap_or(Err(ConnectError::Timeout(within)))?;
         self.send_on(connection, &to, request).await.map_err(|unanswered| unanswered.error)
     }
@@ -134,12 +139,12 @@ impl Client {
     /// The addresses of a host that may be reached, of which there is one at least.
     pub async fn addresses(&self, url: &Url, reach: Reach) -> Result<Vec<IpAddr>, Error> {
         let to = self.destination(url, reach)?;
-        Ok(self.0.dialer.addresses(&to, self.0.connect).await?)
+        Ok(self.dialer.addresses(&to, self.connect).await?)
     }
 
     fn destination(&self, url: &Url, reach: Reach) -> Result<Destination, Error> {
         let origin = Origin::of(url).ok_or(Error::Address)?;
-        Ok(Destination { owner: self.0.owner.clone(), origin, reach })
+        Ok(Destination { owner: self.owner.clone(), origin, reach })
     }
 
     async fn send_on(
@@ -206,7 +211,7 @@ impl Body {
 
     async fn end(&mut self) {
         if let Some(ReusableConnection { client, to, connection }) = self.connection.take() {
-            client.0.dialer.keep(to, connection).await;
+            client.dialer.keep(to, connection).await;
         }
     }
 }

@@ -5,7 +5,7 @@
 //! - [`loop_driver`]: carries a run's steps out with a model and a tool set, journaling as it goes; `gen_ai`:
 //!   the spans of a run.
 //! - [`runs`]: one owner task of each run, any number of readers.
-//! - [`jobs`]: what callers do with jobs, and the worker that works them off.
+//! - [`jobs`]: what callers do with jobs, and the worker that works them off; `job_pages`: their lists.
 //! - [`journal`]: how the journals of runs get to their store.
 //! - [`live`], [`streams`]: runs under way as this process watches them, and as a client reads them.
 //! - [`conversations`]: what was said in earlier runs of a user, put in front of the next one.
@@ -34,6 +34,7 @@ pub mod direct_calls;
 pub mod health;
 pub mod held_lease;
 pub mod invariants;
+mod job_pages;
 pub mod jobs;
 pub mod journal;
 pub mod latest_progress;

@@ -164,7 +164,7 @@ impl Service {
             queue: parts.queue.clone(),
             tool_admin: None,
             run_timeout: TIMEOUT,
-            openai: false,
+            openai: None,
             prepared: Arc::new(AtomicBool::new(true)),
             production: false,
         }

@@ -243,8 +243,9 @@ impl LoadError {
             Self::Forgotten(error) if !matches!(error.kind(), NotFound | InvalidData) => {
                 FailureClass::Transient
             }
-            // A secret that is missing may be set: a mounted folder is filled while the service starts.
-            Self::Grants(GrantError::Secrets) | Self::NotWrittenDown(_) | Self::NotAgreed => {
+            // A secret that is missing may be set: a mounted folder is filled while the service starts. Bytes
+            // that are gone may be sent again, which changes no record.
+            Self::Grants(GrantError::Secrets) | Self::NotWrittenDown(_) | Self::NotAgreed | Self::Gone => {
                 FailureClass::Transient
             }
             Self::CompilerKilled(_) => FailureClass::Ambiguous,

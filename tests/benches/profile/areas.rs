@@ -131,8 +131,8 @@ const PROCESS: &[(Area, &str)] = &[
     ),
     (
         Area::Ours,
-        "agent_core agent_host http_edge backends redis_stores mcp_client model_client run_service tool_egress \
-         tool_grants tool_host tool_kit tool_policy tool_registry tool_versions tool_build",
+        "agent_core agent_host http_edge openai_edge mcp_server backends redis_stores mcp_client model_client \
+         run_service tool_egress tool_grants tool_host tool_kit tool_policy tool_registry tool_versions tool_build",
     ),
 ];
 

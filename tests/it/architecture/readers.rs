@@ -53,12 +53,8 @@ const LISTED: [(&str, usize, &str); 49] = [
     ("backends/src/sql/runs.rs", 1, "records that this service wrote"),
     ("backends/src/sql/webhooks.rs", 1, "attempts that this service wrote"),
     ("http-edge/src/middleware/idempotency/kept_answer.rs", 1, "heads of answers that this service wrote"),
-    (
-        "http-edge/src/variant_b/openai/responses/current_response.rs",
-        2,
-        "responses and results that this service wrote",
-    ),
-    ("http-edge/src/variant_b/openai/responses/references.rs", 1, "responses that this service wrote"),
+    ("openai-edge/src/responses/current_response.rs", 2, "responses and results that this service wrote"),
+    ("openai-edge/src/responses/references.rs", 1, "responses that this service wrote"),
     ("tool-host/src/folder/memory.rs", 1, "its own file beside the compiled components"),
     // Programs of the operator, with the rights of one.
     ("agent-host/src/cli/chat/events.rs", 1, "a command: what the operator's own service sends"),
@@ -66,7 +62,7 @@ const LISTED: [(&str, usize, &str); 49] = [
     ("agent-tool/src/replay/comparison.rs", 1, "a command: recorded answers of one run"),
     ("agent-host/src/cli/tools/call.rs", 1, "a command: arguments that the operator wrote"),
     ("agent-host/src/cli/waits.rs", 1, "a command: an answer that the operator wrote"),
-    ("http-edge/src/mcp_server/forms.rs", 2, "schemas that the metered reader made"),
+    ("mcp-server/src/forms.rs", 2, "schemas that the metered reader made"),
     (
         "redis-stores/src/bullmq/options.rs",
         2,

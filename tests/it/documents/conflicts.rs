@@ -76,7 +76,8 @@ fn every_409_of_the_code_is_on_the_page() {
     let mut all = vec![];
     for file in files(&[".rs"]) {
         let within = file.strip_prefix(repository()).unwrap();
-        let crates = ["host/http-edge/src", "host/tool-host/src", "host/tool-versions/src"];
+        let crates =
+            ["host/http-edge/src", "host/openai-edge/src", "host/tool-host/src", "host/tool-versions/src"];
         let is_source = crates.iter().any(|sources| within.starts_with(sources));
         // Tests make errors up, and the document shows one text of many.
         let is_made_up = within.iter().any(|part| part == "tests" || part == "testing")

@@ -129,9 +129,9 @@ async fn the_official_sdks_read_what_they_are_answered() {
         else {
             panic!("{program}: {}", calls.len())
         };
-        assert_eq!(chat.instructions(), ["You are Ada.", "Be brief."], "{program}");
+        assert_eq!(chat.instructions(), ["You are Ada.\n\nBe brief."], "{program}");
         assert_eq!(chat.max_tokens(), 300, "{program}");
-        assert_eq!(first.instructions(), ["You are Ada.", "Be kind."], "{program}");
+        assert_eq!(first.instructions(), ["You are Ada.\n\nBe kind."], "{program}");
         // What the tool returned in the response before is part of the conversation.
         let said = |request: &Request| request.body["messages"].as_array().unwrap().len();
         assert_eq!((said(last), last.tool_results().len()), (6, 1), "{program}");

@@ -72,6 +72,13 @@ class Seats(unittest.TestCase):
         tool(\"read-only\", \"never-asks\")(look)
         self.assertEqual(Tools.pop(\"look\").hints, [(\"read-only\", \"true\"), (\"asks\", \"false\")])
 
+    def test_a_whole_number_may_have_a_point(self):
+        def rows(count: int | None) -> list:
+            \"\"\"Counts rows.\"\"\"
+            return list(range(count))
+        tool()(rows)
+        self.assertEqual(Tools.pop(\"rows\").call('{\"count\": 2.0}'), \"[0, 1]\")
+
     def test_a_server_may_say_anything_of_when_to_ask_again(self):
         for after, meta in [(\"2\", [(\"retry-after-ms\", \"2000\")]), (\"²\", []), (\"9\" * 5000, [])]:
             with self.assertRaises(Failure) as raised:
@@ -349,14 +356,17 @@ async fn tells_why_a_request_with_a_body_is_denied(desk: &Desk, folder: &Path, p
         "\n[[component.http]]\nhost = \"127.0.0.1\"\nscheme = \"http\"\nprivate = true\nport = {coded_port}\nmethods = [\"POST\"]\n"
     );
     fs::write(policy, granted + &grant).unwrap();
-    for (port, why) in [(port, "POST"), (coded_port.as_str(), "encoded")] {
-        let arguments = format!(r#"{{"url": "http://127.0.0.1:{port}/parts/orders"}}"#);
-        let mut call = desk.call(folder, "order", &arguments);
+    for (url, code, why) in [
+        (format!("http://127.0.0.1:{port}/parts/orders"), "denied", "POST"),
+        (format!("http://127.0.0.1:{coded_port}/parts/orders"), "denied", "encoded"),
+        (format!("HTTP://127.0.0.1:{coded_port}/parts of cars"), "invalid-arguments", "URL"),
+    ] {
+        let mut call = desk.call(folder, "order", &format!(r#"{{"url": "{url}"}}"#));
         call.env("TOOLS_POLICY", policy).env("PARTS_KEY", "never-seen-by-the-tool");
         let called = tokio::task::spawn_blocking(move || run(&mut call)).await.unwrap();
         assert!(called.succeeded, "{called:?}");
         let answer: serde_json::Value = serde_json::from_str(&called.stdout).unwrap();
-        assert_eq!(answer["code"], "denied", "{answer}");
+        assert_eq!(answer["code"], code, "{answer}");
         assert!(answer["message"].as_str().unwrap().contains(why), "{answer}");
     }
     assert_eq!(coded.received().len(), 1, "what is denied is not sent again");

@@ -20,9 +20,11 @@ impl Violations {
 
     /// OpenAI: every call is answered, by a message of its own, before anybody says anything else.
     pub fn openai_messages(&mut self, messages: &[Value]) {
-        let said = || messages.iter().skip_while(|message| message["role"] == "system");
-        self.unless(said().next().is_some_and(|first| first["role"] == "user"), "begins with the user");
-        self.unless(said().all(|message| message["role"] != "system"), "instructions come first");
+        let first = messages.iter().find(|message| message["role"] != "system");
+        self.unless(first.is_some_and(|first| first["role"] == "user"), "begins with the user");
+        // Templates of many models refuse another one.
+        let is_told = |message: &Value| message["role"] == "system";
+        self.unless(!messages.iter().skip(1).any(is_told), "instructions are one message, the first");
         let (mut open, mut seen) = (HashSet::new(), HashSet::new());
         for message in messages {
             if message["role"] == "tool" {

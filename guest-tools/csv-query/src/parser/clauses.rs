@@ -205,7 +205,10 @@ impl Parser<'_> {
 
     fn count(&mut self) -> Result<usize, Refusal> {
         let count = match self.peek() {
-            Token::Number(number) if number.scale() == 0 => usize::try_from(number.mantissa()).ok(),
+            // More than fits is more rows than there are.
+            Token::Number(number) if number.scale() == 0 => {
+                Some(usize::try_from(number.mantissa()).unwrap_or(usize::MAX))
+            }
             _ => None,
         };
         let count = count.ok_or_else(|| self.refuse_token("a whole number of rows"))?;

@@ -1,4 +1,4 @@
-# What jq has and jaq's crates have not, as far as queries ask for it.
+# What jq has and jaq's crates have not, as far as queries ask for it, and what jaq does otherwise.
 def @csv:
   [.[] |
     if isstring then "\"" + (split("\"") | join("\"\"")) + "\""
@@ -17,3 +17,38 @@ def IN(values): any(values == .; .);
 def IN(source; values): any(source == values; .);
 def INDEX(rows; key): reduce rows as $row ({}; .[$row | key | tostring] = $row);
 def INDEX(key): INDEX(.[]; key);
+
+# jaq deletes one after the other, so that what is behind has moved when its turn comes.
+def delpaths($paths):
+  def without($keys):
+    if isarray and ($keys | all(isnumber or isobject)) then
+      length as $length
+      | def place: if . < 0 then . + $length else . end;
+        def places: if isobject then range(.start // 0 | place; .end // $length | place) else place end;
+        (reduce ($keys[] | places) as $place ({}; .[$place | tostring] = true)) as $gone
+      | [to_entries[] | select($gone[.key | tostring] | not).value]
+    else reduce $keys[] as $key (.; .[$key] |= empty)
+    end;
+  if $paths | any(. == []) then null
+  else
+    reduce ($paths | group_by(.[:-1]) | reverse[]) as $group (.;
+      $group[0][:-1] as $way
+      | if getpath($way) == null then . else getpath($way) |= without([$group[][-1]]) end)
+  end;
+# Many are what a `select` leaves, and those jaq deletes well.
+def del(f):
+  [limit(101; path(f))] as $paths
+  | if $paths | length > 100 then f |= empty else delpaths($paths) end;
+
+# jaq writes null.
+def join($between):
+  reduce .[] as $part (null;
+    (if . == null then "" else . + $between end) + (if $part == null then "" else $part | tostring end)) // "";
+
+# jaq knows the name `key` only, and writes it as it is.
+def from_entries:
+  reduce (.[] | {
+    (if .key == null then .k // .name // .Name // .K // .Key else .key end | if isstring then . else tojson end):
+      (if has("value") then .value elif has("v") then .v else .Value end)
+  }) as $entry ({}; . + $entry);
+def with_entries(f): to_entries | map(f) | from_entries;

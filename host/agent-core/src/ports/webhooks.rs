@@ -72,9 +72,9 @@ pub trait WebhookSender: Send + Sync {
     /// submitter.
     fn check(&self, url: &str) -> Result<(), &'static str>;
 
-    /// Sends one message, once, within bounds of time and bytes. The receiver is told the
+    /// Sends one message of that user's, once, within bounds of time and bytes. The receiver is told the
     /// [current trace](crate::trace::current).
-    async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply;
+    async fn send(&self, user_id: &str, url: &str, message: &WebhookMessage) -> WebhookReply;
 
     /// The key by which receivers verify `v1a` signatures: `whpk_…`.
     fn public_key(&self) -> &str;

@@ -9,7 +9,7 @@ use agent_core::terminal_text::shown;
 use agent_core::words::{CancelOutcome, Job, JobQuery, JobStatus};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use host_setup::output::print;
+use host_setup::output::{json_line, print};
 use host_setup::program::install_tls;
 use host_setup::stores::Runs;
 use run_service::jobs::{CancelledRuns, Jobs, NotRetried};
@@ -142,7 +142,7 @@ async fn list(queue: &dyn JobQueue, wanted: &List) -> anyhow::Result<String> {
     let page = queue.list(&query).await.context("the jobs cannot be listed")?;
     if wanted.json {
         let jobs: Vec<_> = page.jobs.iter().map(as_json).collect();
-        return Ok(serde_json::to_string(&json!({ "jobs": jobs, "nextCursor": page.next_cursor }))? + "\n");
+        return Ok(json_line(&json!({ "jobs": jobs, "nextCursor": page.next_cursor })));
     }
     if page.jobs.is_empty() {
         return Ok("The user has no such jobs.\n".to_owned());
@@ -174,7 +174,7 @@ async fn depth(queue: &dyn JobQueue, as_json: bool) -> anyhow::Result<String> {
         let counts = json!({
             "waiting": depth.waiting, "active": depth.active, "delayed": depth.delayed, "parked": depth.parked, "oldestWaitingSeconds": oldest,
         });
-        return Ok(serde_json::to_string(&counts)? + "\n");
+        return Ok(json_line(&counts));
     }
     let oldest = oldest.map_or_else(String::new, |seconds| format!("; the oldest has waited {seconds:.1} s"));
     Ok(format!(
@@ -187,7 +187,7 @@ async fn show(queue: &dyn JobQueue, job_id: &str, json: bool) -> anyhow::Result<
     let job = queue.read(job_id).await.context("the job cannot be read")?;
     let Some(job) = job else { return Err(unknown(job_id)) };
     if json {
-        return Ok(serde_json::to_string(&as_json(&job))? + "\n");
+        return Ok(json_line(&as_json(&job)));
     }
     let mut text = format!(
         "job {}, {}, of user {}, run {}\nsubmitted {}",
@@ -258,7 +258,7 @@ async fn cancel(jobs: &Jobs, queue: &dyn JobQueue, job_id: &str, json: bool) -> 
         ),
         CancelOutcome::Unknown => return Err(unknown(job_id)),
     };
-    said(json, job_id, outcome, text)
+    Ok(said(json, job_id, outcome, text))
 }
 
 async fn retry(
@@ -268,7 +268,7 @@ async fn retry(
     json: bool,
 ) -> anyhow::Result<String> {
     match run_service::jobs::retry(queue, outbox, job_id).await {
-        Ok(()) => said(json, job_id, "waiting", "It waits for a worker."),
+        Ok(()) => Ok(said(json, job_id, "waiting", "It waits for a worker.")),
         Err(NotRetried::NotFailed) => {
             bail!("job {job_id:?} has not failed: only a failed job can be tried again")
         }
@@ -283,12 +283,8 @@ async fn retry(
     }
 }
 
-fn said(json: bool, job_id: &str, outcome: &str, text: &str) -> anyhow::Result<String> {
-    Ok(if json {
-        serde_json::to_string(&json!({ "jobId": job_id, "outcome": outcome }))? + "\n"
-    } else {
-        format!("{text}\n")
-    })
+fn said(json: bool, job_id: &str, outcome: &str, text: &str) -> String {
+    if json { json_line(&json!({ "jobId": job_id, "outcome": outcome })) } else { format!("{text}\n") }
 }
 
 fn unknown(job_id: &str) -> anyhow::Error {

@@ -10,7 +10,7 @@ use agent_core::ports::Toolbox as _;
 use agent_core::words::Principal;
 use anyhow::Context as _;
 use clap::Args;
-use http_edge::McpServer;
+use mcp_server::McpServer;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;

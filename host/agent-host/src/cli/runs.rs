@@ -9,7 +9,7 @@ mod tail;
 use agent_core::ports::RunStore;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use host_setup::output::print;
+use host_setup::output::{json_text, print};
 use host_setup::program::install_tls;
 use run_service::runs::timeline;
 use serde_json::json;
@@ -99,7 +99,7 @@ async fn show(store: &dyn RunStore, run_id: &str, as_json: bool) -> anyhow::Resu
     }
     Ok(if as_json {
         let record = record.as_ref().map(list::record_as_json).transpose()?;
-        serde_json::to_string_pretty(&json!({ "record": record, "events": events }))? + "\n"
+        json_text(&json!({ "record": record, "events": events }))?
     } else {
         timeline(&events, record.as_ref())
     })

@@ -13,7 +13,7 @@ use agent_core::ports::{AdminAction, Toolbox};
 use agent_core::words::TrialKind;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use host_setup::output::{describe_tool, print};
+use host_setup::output::{describe_tool, json_text, print};
 use host_setup::program::install_tls;
 use host_setup::settings::token_budget;
 use host_setup::tools::tool_host_config;
@@ -176,7 +176,7 @@ async fn list(json: bool) -> anyhow::Result<Exit> {
     let host = load(host_config(&config).await?).await?;
     let tools = host.list();
     let text = match json {
-        true => serde_json::to_string_pretty(&tools)? + "\n",
+        true => json_text(&tools)?,
         false if tools.is_empty() => format!("no tools are loaded {}\n", whence(&config)?),
         false => describe(&tools),
     };

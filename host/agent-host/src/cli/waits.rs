@@ -5,11 +5,11 @@
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agent_core::terminal_text::{shown, shown_json};
+use agent_core::terminal_text::shown;
 use agent_core::words::{JobStatus, Principal, Verdict, WaitKind};
 use anyhow::{Context as _, bail};
 use clap::{ArgGroup, Args, Subcommand};
-use host_setup::output::print;
+use host_setup::output::{json_line, print};
 use host_setup::program::install_tls;
 use http_edge::wait_json;
 use run_service::runs::moment;
@@ -126,11 +126,6 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// JSON as a line, which people who decide may read in a terminal.
-fn visible_line(value: &Value) -> String {
-    shown_json(&value.to_string()) + "\n"
-}
-
 /// On whose behalf this command decides.
 fn operator() -> Principal {
     Principal { role: Some("admin".to_owned()), ..Principal::user(OPERATOR.by) }
@@ -145,7 +140,7 @@ async fn list(waits: &Waits, wanted: &List) -> anyhow::Result<String> {
     let WaitPage { waits, next_cursor } = page.context("the waits cannot be listed")?;
     if wanted.json {
         let waits: Vec<_> = waits.iter().map(wait_json).collect();
-        return Ok(visible_line(&json!({ "waits": waits, "nextCursor": next_cursor })));
+        return Ok(json_line(&json!({ "waits": waits, "nextCursor": next_cursor })));
     }
     let mut text = String::new();
     if waits.is_empty() && next_cursor.is_none() {
@@ -180,7 +175,7 @@ async fn find(waits: &Waits, id: &str) -> anyhow::Result<JobWait> {
 async fn show(waits: &Waits, id: &str, json: bool) -> anyhow::Result<String> {
     let wait = find(waits, id).await?;
     if json {
-        return Ok(visible_line(&wait_json(&wait)));
+        return Ok(json_line(&wait_json(&wait)));
     }
     let of = &wait.open.wait;
     let mut text = format!(
@@ -272,7 +267,7 @@ async fn decide(waits: &Waits, wanted: &Decide) -> anyhow::Result<String> {
     };
     if wanted.json {
         let done = json!({ "wait": wait_json(&decided.wait), "goesOn": decided.goes_on });
-        return Ok(visible_line(&done));
+        return Ok(json_line(&done));
     }
     Ok(match decided.goes_on {
         true => "It is decided, and the run goes on.\n".to_owned(),

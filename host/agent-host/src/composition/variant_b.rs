@@ -105,7 +105,10 @@ pub(crate) fn build(
         tool_calls: direct_calls(parts, waiting),
         tool_admin: stores.tool_admin,
         run_timeout: config.agent.timeout,
-        openai: needs.openai,
+        #[cfg(feature = "openai")]
+        openai: needs.openai.then_some(openai_edge::DIALECT),
+        #[cfg(not(feature = "openai"))]
+        openai: None,
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };

@@ -1,9 +1,10 @@
 //! What tells the process to stop.
 
+use std::future::ready;
 use std::task::Poll;
-use std::{fmt, io};
+use std::{fmt, io, mem};
 
-use futures::{Stream, stream};
+use futures::{Stream, StreamExt as _, stream};
 use tokio::signal::unix::{self, SignalKind};
 
 /// A wish to have the process stop.
@@ -24,12 +25,13 @@ pub fn signals() -> io::Result<impl Stream<Item = Signal> + Unpin> {
 }
 
 /// `SIGHUP` counts as the first signal only, because it is no wish to hurry: a closed terminal may hang up
-/// twice, by the kernel and by the shell, and systemd hangs up right behind the `SIGTERM` that ends a login.
+/// twice, by the kernel and by the shell, and the end of a login sends both `SIGHUP` and `SIGTERM`, in any
+/// order. So the first `SIGTERM` behind a hang-up is no second signal either.
 fn listen(hears_hang_up: bool) -> io::Result<impl Stream<Item = Signal> + Unpin> {
     let mut terminate = unix::signal(SignalKind::terminate())?;
     let mut interrupt = unix::signal(SignalKind::interrupt())?;
     let mut hang_up = hears_hang_up.then(|| unix::signal(SignalKind::hangup())).transpose()?;
-    Ok(stream::poll_fn(move |context| {
+    let signals = stream::poll_fn(move |context| {
         let signal = if terminate.poll_recv(context).is_ready() {
             Signal::Terminate
         } else if interrupt.poll_recv(context).is_ready() {
@@ -42,6 +44,11 @@ fn listen(hears_hang_up: bool) -> io::Result<impl Stream<Item = Signal> + Unpin>
         // The handler stays installed, so that a later one does not end the process.
         hang_up = None;
         Poll::Ready(Some(signal))
+    });
+    let mut is_hung_up = false;
+    Ok(signals.filter(move |signal| {
+        let was_hung_up = mem::replace(&mut is_hung_up, *signal == Signal::HangUp);
+        ready(!(was_hung_up && *signal == Signal::Terminate))
     }))
 }
 
@@ -73,7 +80,7 @@ impl fmt::Display for Signal {
 
 #[cfg(test)]
 mod tests {
-    use futures::{FutureExt as _, StreamExt as _};
+    use futures::FutureExt as _;
     use rustix::process::{Signal as Sent, getpid, kill_process};
 
     use super::*;
@@ -96,6 +103,11 @@ mod tests {
         send(&[Sent::HUP]);
         assert_eq!(signals.next().await, Some(Signal::HangUp));
         assert_eq!(Signal::HangUp.to_string(), "SIGHUP");
+        // The first SIGTERM is of the same wish, the second one is not.
+        let mut terminate = unix::signal(SignalKind::terminate()).unwrap();
+        send(&[Sent::TERM]);
+        assert_eq!(terminate.recv().await, Some(()));
+        assert_eq!(signals.next().now_or_never(), None);
         send(&[Sent::HUP, Sent::TERM]);
         assert_eq!(signals.next().await, Some(Signal::Terminate));
         assert_eq!(signals.next().now_or_never(), None);

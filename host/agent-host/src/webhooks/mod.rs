@@ -71,7 +71,7 @@ impl HttpWebhooks {
         Ok(Self { client, keys: SigningKeys::of(secret), private, slow: SlowHosts::default() })
     }
 
-    async fn post(&self, url: &str, message: &WebhookMessage) -> Result<WebhookReply, String> {
+    async fn post(&self, user_id: &str, url: &str, message: &WebhookMessage) -> Result<WebhookReply, String> {
         // The URL was checked when it was submitted. The settings may be others now.
         let (url, reach) = self.read(url).map_err(str::to_owned)?;
         let now = SystemTime::now();
@@ -79,7 +79,9 @@ impl HttpWebhooks {
         let limit = if self.slow.holds(&host) { TIMEOUT_OF_SLOW } else { TIMEOUT };
         let request =
             Request { reach, ..Request::post(url, self.headers(message, now)?, message.body.clone()) };
-        let sent = timeout(limit, self.client.send(request)).await;
+        // Receivers are named by strangers: names of one user that hang delay nobody else's webhooks.
+        let client = self.client.on_behalf_of(user_id);
+        let sent = timeout(limit, client.send(request)).await;
         let sent = sent.unwrap_or(Err(ConnectError::Timeout(limit).into()));
         self.slow.note(&host, sent.as_ref().is_err_and(outbound::Error::is_timeout));
         let response = sent.map_err(|error| describe(&error, limit))?;
@@ -134,8 +136,8 @@ impl WebhookSender for HttpWebhooks {
         self.read(url).map(drop)
     }
 
-    async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply {
-        let reply = self.post(url, message).await;
+    async fn send(&self, user_id: &str, url: &str, message: &WebhookMessage) -> WebhookReply {
+        let reply = self.post(user_id, url, message).await;
         reply.unwrap_or_else(|error| WebhookReply { outcome: Err(error), retry_after: None })
     }
 

@@ -47,7 +47,7 @@ async fn send_to_receiver(answer: String) -> (Result<u16, String>, Duration) {
     let message = WebhookMessage { id: "msg_1".into(), body: "{}".into() };
     let sending = async {
         let begun = Instant::now();
-        (sender("127.0.0.1").send(&url, &message).await, begun.elapsed())
+        (sender("127.0.0.1").send("u1", &url, &message).await, begun.elapsed())
     };
     let ((_stream, read), (reply, taken)) = tokio::join!(receiving, sending);
     assert!(read > 0, "it was sent the message");
@@ -91,7 +91,7 @@ async fn a_host_that_does_not_answer_again_and_again_is_given_less_time_until_it
             stream
         };
         let begun = Instant::now();
-        let (_stream, reply) = tokio::join!(receiving, sender.send(&url, &message));
+        let (_stream, reply) = tokio::join!(receiving, sender.send("u1", &url, &message));
         assert_eq!((reply.outcome.is_ok(), begun.elapsed().as_secs()), (is_answered, seconds));
     }
 }
@@ -156,6 +156,6 @@ async fn addresses_are_checked_where_they_are_connected_to() {
     let (sender, url) = (sender(""), "https://localhost/");
     sender.check(url).unwrap();
     let message = WebhookMessage { id: "msg_1".into(), body: "{}".into() };
-    let error = sender.send(url, &message).await.outcome.unwrap_err();
+    let error = sender.send("u1", url, &message).await.outcome.unwrap_err();
     assert!(error.contains("WEBHOOK_PRIVATE_HOSTS"), "{error}");
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use agent_core::ports::{ToolFault, ToolRequest, Toolbox as _};
 use anyhow::{Context as _, bail};
 use clap::Args;
-use host_setup::output::print;
+use host_setup::output::{json_text, print};
 use host_setup::program::{Exit, install_tls};
 use host_setup::settings::{ProcessEnv, Stores, Tools, token_budget};
 use host_setup::stores;
@@ -76,11 +76,7 @@ pub(crate) async fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exi
     for call in &run.calls {
         comparisons.push(replayer.replay(&run, call).await);
     }
-    let text = if json {
-        serde_json::to_string_pretty(&comparisons)? + "\n"
-    } else {
-        report::of(&arguments.run_id, &comparisons)
-    };
+    let text = if json { json_text(&comparisons)? } else { report::of(&arguments.run_id, &comparisons) };
     print(&text)?;
     Ok(exit(&comparisons))
 }

@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 23] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 24] = [
     (
         1,
         "runs and jobs",
@@ -147,6 +147,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 23] = [
         "runs of users",
         include_str!("../../migrations/postgres/0024_runs_of_users.sql"),
         include_str!("../../migrations/sqlite/0024_runs_of_users.sql"),
+    ),
+    (
+        25,
+        "ended jobs of users",
+        include_str!("../../migrations/postgres/0025_ended_jobs_of_users.sql"),
+        include_str!("../../migrations/sqlite/0025_ended_jobs_of_users.sql"),
     ),
 ];
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use test_servers::{PATIENCE, Redis};
 use uuid::Uuid;
 
+use crate::bullmq::{claim_next, official};
 use crate::contract::queue::completed;
 use crate::contract::retention::{Bench, DAY, Things, ended_before, ended_of};
 
@@ -261,13 +262,32 @@ async fn jobs_under_way_are_renewed_cancelled_and_ended_while_the_memory_of_redi
     let second = queue.claim("w", PATIENCE).await.unwrap().expect("another job to claim");
     assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
     queue.add(&JobData::new("q", "u")).await.unwrap_err();
-    queue.claim("w", Duration::ZERO).await.unwrap_err();
     assert_eq!(queue.renew(&first).await, Ok(Renewal::Held));
     assert_eq!(queue.cancel(&second.job_id).await, Ok(CancelOutcome::Asked));
     assert_eq!(queue.renew(&second).await, Ok(Renewal::Cancelled));
     queue.settle(&second, &AttemptEnd::Cancelled).await.unwrap();
     let next = queue.settle_and_claim(&first, &completed("1"), "w").await.unwrap();
     assert!(next.is_some(), "a worker that ends a job goes on with the next one");
+}
+
+/// Nothing is added, and nothing that is there is held up.
+#[tokio::test]
+async fn jobs_are_claimed_and_taken_back_and_schedules_go_on_while_the_memory_of_redis_is_full() {
+    let server = Redis::start().await;
+    let queue = queue(&server);
+    let stalled = queue.add(&JobData::new("q", "u")).await.unwrap();
+    // The job's worker died: it is active, and nobody holds it.
+    let list = |name: &str| format!("bull:{QUEUE}:{name}");
+    assert_eq!(server.ask(&["LREM", &list("wait"), "1", &stalled]).await, "1");
+    assert_eq!(server.ask(&["LPUSH", &list("active"), &stalled]).await, "1");
+    let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
+    let data = json!({"query": "q", "userId": "u"});
+    let producer = official(&server).await;
+    producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+    assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
+    let (first, second) = (claim_next(&queue).await, claim_next(&queue).await);
+    assert!([&first, &second].iter().any(|claim| claim.job_id == stalled), "{first:?} {second:?}");
+    assert_eq!(queue.depth().await.unwrap().delayed, 1, "the next iteration");
 }
 
 #[tokio::test]

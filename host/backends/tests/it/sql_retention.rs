@@ -192,6 +192,26 @@ async fn lines_of_the_audit_trail_go_by_when_they_were_written() {
     }
 }
 
+/// Journals may be large, and a database has a time to answer: what was removed stays so when that is over.
+#[tokio::test]
+async fn runs_are_removed_some_at_a_time() {
+    let database = Database::sqlite();
+    let (runs, _writing) = open_runs_of(&database).await;
+    let ids: Vec<String> = (10..60).map(|number| format!("run_{number}")).collect();
+    for id in &ids {
+        runs.save(&some_record(id)).await.unwrap();
+    }
+    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON run_records WHEN OLD.run_id = 'run_59' \
+        BEGIN SELECT RAISE(ABORT, 'it is not to go'); END";
+    database.execute(refuse).await;
+    let store = SqlRetention::new(database.pool(), RetainedKind::Runs);
+    store.remove(&ids).await.unwrap_err();
+    let left = database.number("SELECT COUNT(*) FROM run_records").await;
+    assert!((1..50).contains(&left), "{left} of 50 are left");
+    database.execute("DROP TRIGGER refuse").await;
+    assert_eq!(i64::try_from(store.remove(&ids).await.unwrap()), Ok(left));
+}
+
 #[tokio::test]
 async fn a_new_sqlite_file_gives_the_room_of_what_was_removed_back_and_an_old_one_goes_on() {
     for is_new in [true, false] {

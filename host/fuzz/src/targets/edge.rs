@@ -31,7 +31,7 @@ pub(crate) fn coded_body(input: &[u8]) {
 
 /// What a client brings back of what it was shown.
 pub(crate) fn request_state(input: &[u8]) {
-    testing::open_state(&String::from_utf8_lossy(input));
+    mcp_server::testing::open_state(&String::from_utf8_lossy(input));
 }
 
 /// A request line, headers, an empty line, and a body; up to four of these, one after another. Whatever they

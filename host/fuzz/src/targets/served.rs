@@ -144,7 +144,7 @@ fn variant_b(
         queue,
         tool_admin: None,
         run_timeout: Duration::from_secs(30),
-        openai: true,
+        openai: Some(openai_edge::DIALECT),
         prepared: Arc::new(AtomicBool::new(true)),
         production: false,
     }

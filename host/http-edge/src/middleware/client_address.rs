@@ -9,7 +9,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The caller's address, an extension of the request. Absent when the service is not behind a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClientAddress(pub(crate) IpAddr);
+pub struct ClientAddress(pub(crate) IpAddr);
 
 impl ClientAddress {
     /// As whom a caller of that address is counted. IPv6 callers own whole networks, so a /56 counts as one

@@ -32,12 +32,12 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");
 
 /// What requests are checked by.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rules {
-    pub(crate) origins: Origins,
-    pub(crate) hosts: Hosts,
+pub struct Rules {
+    pub origins: Origins,
+    pub hosts: Hosts,
     /// Whether pages of others may not even read: what only changes nothing is no danger, but a protocol may
     /// want it.
-    pub(crate) checks_reads: bool,
+    pub checks_reads: bool,
 }
 
 /// An extension of the answer to a preflight of a page that may call.

@@ -21,7 +21,7 @@ const MAX_LENGTH: usize = 128;
 
 /// The name of one request. Handlers take it as an argument.
 #[derive(Debug, Clone)]
-pub(crate) struct RequestId(Arc<str>);
+pub struct RequestId(Arc<str>);
 
 impl RequestId {
     fn from_headers(headers: &HeaderMap) -> Self {
@@ -32,7 +32,7 @@ impl RequestId {
     }
 
     /// Version 7 begins with the time, so that ids sort as their requests came.
-    pub(crate) fn unique() -> Self {
+    pub fn unique() -> Self {
         let mut text = Uuid::encode_buffer();
         Self(Arc::from(&*Uuid::now_v7().hyphenated().encode_lower(&mut text)))
     }

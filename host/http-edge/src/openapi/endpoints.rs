@@ -6,7 +6,7 @@ use super::document::{TAGS, as_in_documents};
 use super::operation::Operation;
 use super::routes::Described;
 use super::serve::made_by;
-use crate::index::{Endpoint, Endpoints};
+use crate::pages::index::{Endpoint, Endpoints};
 
 /// A line for each of these routes, grouped as in the document. Left out are the front page, the files of the
 /// console, and the pages that the documentation's own index lists.

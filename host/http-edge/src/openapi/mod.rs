@@ -22,13 +22,13 @@ mod operation;
 mod parameter;
 mod refused;
 mod routes;
-pub(crate) mod schema_parts;
+pub mod schema_parts;
 mod schemas;
 mod serve;
 
 pub(crate) use endpoints::endpoints;
-pub(crate) use operation::{Operation, tags};
-pub(crate) use parameter::Parameter;
-pub(crate) use refused::{Refused, RefusedBody};
-pub(crate) use routes::{Described, Routes};
+pub use operation::{Operation, tags};
+pub use parameter::Parameter;
+pub use refused::{Refused, RefusedBody};
+pub use routes::{Described, Routes};
 pub(crate) use serve::{Lazy, routes, serve};

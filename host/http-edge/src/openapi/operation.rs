@@ -16,16 +16,16 @@ use super::schemas::Schemas;
 use crate::request::{Field, Request};
 
 /// What routes are grouped by. The document has them in this order.
-pub(crate) mod tags {
-    pub(crate) const AGENT: &str = "Agent";
-    pub(crate) const JOBS: &str = "Jobs";
-    pub(crate) const OPENAI: &str = "OpenAI";
-    pub(crate) const CACHE: &str = "Cache";
-    pub(crate) const TOOLS: &str = "Tools";
-    pub(crate) const OPERATIONS: &str = "Operations";
-    pub(crate) const MCP: &str = "MCP";
-    pub(crate) const HEALTH: &str = "Health";
-    pub(crate) const SERVICE: &str = "Service";
+pub mod tags {
+    pub const AGENT: &str = "Agent";
+    pub const JOBS: &str = "Jobs";
+    pub const OPENAI: &str = "OpenAI";
+    pub const CACHE: &str = "Cache";
+    pub const TOOLS: &str = "Tools";
+    pub const OPERATIONS: &str = "Operations";
+    pub const MCP: &str = "MCP";
+    pub const HEALTH: &str = "Health";
+    pub const SERVICE: &str = "Service";
 }
 
 const JSON: &str = "application/json";
@@ -33,7 +33,7 @@ const HTML: &str = "text/html";
 
 /// A route as clients read of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Operation {
+pub struct Operation {
     id: &'static str,
     tag: &'static str,
     summary: &'static str,
@@ -50,7 +50,7 @@ pub(crate) struct Operation {
 
 impl Operation {
     /// `id` is what generated clients call it.
-    pub(crate) fn new(id: &'static str, tag: &'static str, summary: &'static str) -> Self {
+    pub fn new(id: &'static str, tag: &'static str, summary: &'static str) -> Self {
         Self {
             id,
             tag,
@@ -66,17 +66,17 @@ impl Operation {
     }
 
     /// Says more of it, in Markdown.
-    pub(crate) fn about(self, description: &'static str) -> Self {
+    pub fn about(self, description: &'static str) -> Self {
         Self { description, ..self }
     }
 
-    pub(crate) fn parameter(mut self, Parameter(parameter): Parameter) -> Self {
+    pub fn parameter(mut self, Parameter(parameter): Parameter) -> Self {
         self.parameters.push(parameter);
         self
     }
 
     /// The caller's name for the request.
-    pub(crate) fn request_id(self) -> Self {
+    pub fn request_id(self) -> Self {
         let schema = json!({ "type": "string", "examples": ["order-4711"] });
         let description = "A name for the request, in its answer and in every log line: 1 to 128 letters, digits, \
                            `.`, `_`, `:` and `-`. Without it, or with another one, one is made.";
@@ -84,7 +84,7 @@ impl Operation {
     }
 
     /// With `Accept: text/event-stream` the answer is a stream of events.
-    pub(crate) fn begins_stream(self) -> Self {
+    pub fn begins_stream(self) -> Self {
         let schema = json!({ "type": "string", "examples": ["cancel"] });
         let description = "What becomes of a streamed run whose reader leaves: `cancel` or `continue`. Without it, or with \
                            anything else, it goes on.";
@@ -92,7 +92,7 @@ impl Operation {
     }
 
     /// The answer is a stream of OpenAI's if the body asks for one.
-    pub(crate) fn streams(self, description: &str) -> Self {
+    pub fn streams(self, description: &str) -> Self {
         let schema = json!({ "type": "string", "examples": ["continue"] });
         let left = "What becomes of a streamed run whose reader leaves: `cancel` or `continue`. Without it, or with anything \
                     else, it is cancelled.";
@@ -102,7 +102,7 @@ impl Operation {
     }
 
     /// The answer is a stream of events, from any event on.
-    pub(crate) fn resumes_stream(self) -> Self {
+    pub fn resumes_stream(self) -> Self {
         let schema = json!({ "type": "string", "examples": ["3"] });
         let description = "The last event that was read: those behind it follow. Without it, all do.";
         self.parameter(Parameter::header("Last-Event-ID", description, schema))
@@ -112,7 +112,7 @@ impl Operation {
 
     /// Its answer is a text that does not change while the process runs: clients may ask whether their copy
     /// is the newest.
-    pub(crate) fn answers_static_text(self) -> Self {
+    pub fn answers_static_text(self) -> Self {
         let schema = json!({ "type": "string", "examples": ["*"] });
         let description = "The `ETag` of a copy that the client has.";
         self.parameter(Parameter::header("If-None-Match", description, schema))
@@ -129,7 +129,7 @@ impl Operation {
     }
 
     /// It is carried out once under an idempotency key.
-    pub(crate) fn once(self, refused: impl IntoIterator<Item: Into<Refused>>) -> Self {
+    pub fn once(self, refused: impl IntoIterator<Item: Into<Refused>>) -> Self {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-\\[\\]-~]+$", "examples": ["8e03978e-40d5-43dd-bc93-6e2a7bea36ca"] });
         let description = "A key under which the request is carried out once: whoever repeats it within 24 hours gets the same \
                            answer. It may stand in double quotes.";
@@ -137,12 +137,12 @@ impl Operation {
     }
 
     /// A part of the path.
-    pub(crate) fn path(self, field: Field) -> Self {
+    pub fn path(self, field: Field) -> Self {
         self.parameter(Parameter::of("path", &field).required())
     }
 
     /// The parameters of a query string, and what may be wrong with them.
-    pub(crate) fn query<T: Request>(mut self) -> Self {
+    pub fn query<T: Request>(mut self) -> Self {
         for field in T::OBJECT.fields {
             let parameter = Parameter::of("query", field);
             let Parameter(parameter) = if field.is_required { parameter.required() } else { parameter };
@@ -152,24 +152,24 @@ impl Operation {
     }
 
     /// A body of JSON, which has to be there.
-    pub(crate) fn body<T: Request>(self) -> Self {
+    pub fn body<T: Request>(self) -> Self {
         self.json_body(T::OBJECT.name, T::OBJECT.schema(), true)
     }
 
     /// A body of JSON. Without one it is `{}`.
-    pub(crate) fn optional_body<T: Request>(self) -> Self {
+    pub fn optional_body<T: Request>(self) -> Self {
         self.json_body(T::OBJECT.name, T::OBJECT.schema(), false)
     }
 
     /// A body of JSON of the form of that name, which has to be there.
-    pub(crate) fn json_body(mut self, name: &str, schema: Value, required: bool) -> Self {
+    pub fn json_body(mut self, name: &str, schema: Value, required: bool) -> Self {
         let reference = self.schemas.add_json(name, schema);
         self.body = Some(json!({ "required": required, "content": { JSON: { "schema": reference } } }));
         self
     }
 
     /// A body of bytes, of one of these media types.
-    pub(crate) fn bytes(mut self, description: &str, media: &[&str]) -> Self {
+    pub fn bytes(mut self, description: &str, media: &[&str]) -> Self {
         // Generators of clients want a schema.
         let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
         let content: Map<_, _> = media.iter().map(|media| ((*media).to_owned(), bytes.clone())).collect();
@@ -178,14 +178,14 @@ impl Operation {
     }
 
     /// An answer of JSON.
-    pub(crate) fn answers<T: ToSchema>(mut self, status: StatusCode, description: &str) -> Self {
+    pub fn answers<T: ToSchema>(mut self, status: StatusCode, description: &str) -> Self {
         let reference = self.schemas.add::<T>();
         self.answer(status, description).content.entry(JSON).or_default().schemas.push(reference);
         self
     }
 
     /// An answer of `{"data": […]}`.
-    pub(crate) fn answers_list<T: ToSchema>(mut self, status: StatusCode, description: &str) -> Self {
+    pub fn answers_list<T: ToSchema>(mut self, status: StatusCode, description: &str) -> Self {
         let reference = self.schemas.add::<T>();
         let list = json!({
             "type": "object", "required": ["data"],
@@ -196,28 +196,28 @@ impl Operation {
     }
 
     /// An answer of text, of that media type.
-    pub(crate) fn answers_text(mut self, media: &'static str, description: &str) -> Self {
+    pub fn answers_text(mut self, media: &'static str, description: &str) -> Self {
         let content = self.answer(StatusCode::OK, description).content.entry(media).or_default();
         content.schemas.push(json!({ "type": "string" }));
         self
     }
 
     /// An answer of JSON of any form.
-    pub(crate) fn answers_object(mut self, description: &str) -> Self {
+    pub fn answers_object(mut self, description: &str) -> Self {
         let content = self.answer(StatusCode::OK, description).content.entry(JSON).or_default();
         content.schemas.push(json!({ "type": "object" }));
         self
     }
 
     /// An answer of JSON of the form of that name, which [`Self::defines`] says.
-    pub(crate) fn answers_named(mut self, name: &str, description: &str) -> Self {
+    pub fn answers_named(mut self, name: &str, description: &str) -> Self {
         let content = self.answer(StatusCode::OK, description).content.entry(JSON).or_default();
         content.schemas.push(reference(name));
         self
     }
 
     /// Forms by their names, also those that no answer of JSON has: of a stream's events.
-    pub(crate) fn defines<const N: usize>(mut self, forms: [(&str, Value); N]) -> Self {
+    pub fn defines<const N: usize>(mut self, forms: [(&str, Value); N]) -> Self {
         for (name, schema) in forms {
             self.schemas.add_json(name, schema);
         }
@@ -225,24 +225,24 @@ impl Operation {
     }
 
     /// An answer without a body.
-    pub(crate) fn answers_nothing(mut self, status: StatusCode, description: &str) -> Self {
+    pub fn answers_nothing(mut self, status: StatusCode, description: &str) -> Self {
         self.answer(status, description);
         self
     }
 
     /// Answers of any status, of which nothing is known.
-    pub(crate) fn answers_anything(self, description: &'static str) -> Self {
+    pub fn answers_anything(self, description: &'static str) -> Self {
         Self { any_answer: Some(description), ..self }
     }
 
     /// Answers of that status have this header.
-    pub(crate) fn header(mut self, status: StatusCode, header: &HeaderName) -> Self {
+    pub fn header(mut self, status: StatusCode, header: &HeaderName) -> Self {
         self.answers.entry(status.as_u16()).or_default().headers.insert(header.as_str().to_owned());
         self
     }
 
     /// All answers that are described by now have these headers.
-    pub(crate) fn headers(mut self, headers: &[HeaderName]) -> Self {
+    pub fn headers(mut self, headers: &[HeaderName]) -> Self {
         for answer in self.answers.values_mut() {
             answer.headers.extend(headers.iter().map(|header| header.as_str().to_owned()));
         }
@@ -250,7 +250,7 @@ impl Operation {
     }
 
     /// What it refuses.
-    pub(crate) fn refuses(mut self, all: impl IntoIterator<Item: Into<Refused>>) -> Self {
+    pub fn refuses(mut self, all: impl IntoIterator<Item: Into<Refused>>) -> Self {
         for refused in all {
             self.refuse(refused.into());
         }
@@ -258,7 +258,7 @@ impl Operation {
     }
 
     /// It wants a bearer token, with these roles.
-    pub(crate) fn wants_token(self, roles: &'static [&'static str]) -> Self {
+    pub fn wants_token(self, roles: &'static [&'static str]) -> Self {
         // What is said of a route goes before what is said of all that stand beside it.
         Self { roles: self.roles.or(Some(roles)), ..self }
     }

@@ -6,15 +6,15 @@ use crate::request::Field;
 
 /// A parameter of a route.
 #[derive(Debug, Clone)]
-pub(crate) struct Parameter(pub(super) Value);
+pub struct Parameter(pub Value);
 
 impl Parameter {
-    pub(super) fn of(place: &str, field: &Field) -> Self {
+    pub fn of(place: &str, field: &Field) -> Self {
         Self::new(place, field.name, field.description(), field.schema())
     }
 
     /// A header, which may be absent.
-    pub(crate) fn header(name: &str, description: &str, schema: Value) -> Self {
+    pub fn header(name: &str, description: &str, schema: Value) -> Self {
         Self::new("header", name, description, schema)
     }
 
@@ -28,7 +28,7 @@ impl Parameter {
     }
 
     /// Makes the parameter one that may not be absent.
-    pub(crate) fn required(mut self) -> Self {
+    pub fn required(mut self) -> Self {
         if let Value::Object(fields) = &mut self.0 {
             fields.insert("required".to_owned(), true.into());
         }

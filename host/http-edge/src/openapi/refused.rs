@@ -7,15 +7,15 @@ use crate::request::Object;
 
 /// An answer that is no success.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Refused {
-    pub(crate) status: StatusCode,
-    pub(crate) body: RefusedBody,
+pub struct Refused {
+    pub status: StatusCode,
+    pub body: RefusedBody,
     /// Headers that only such answers have.
-    pub(crate) headers: Vec<HeaderName>,
+    pub headers: Vec<HeaderName>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum RefusedBody {
+pub enum RefusedBody {
     Empty,
     /// A bare text that calls itself HTML.
     Page(&'static str),
@@ -29,12 +29,12 @@ pub(crate) enum RefusedBody {
 
 impl Refused {
     /// `{"error": text}` and no header.
-    pub(crate) fn text(status: StatusCode, text: &str) -> Self {
+    pub fn text(status: StatusCode, text: &str) -> Self {
         Self { status, body: RefusedBody::Text(text.to_owned()), headers: vec![] }
     }
 
     /// What may be wrong with a request of that kind.
-    pub(crate) fn issue(object: &Object) -> Self {
+    pub fn issue(object: &Object) -> Self {
         // Issues are always JSON.
         let issues = serde_json::to_value([object.likely_issue()]).unwrap_or_default();
         Self { status: StatusCode::BAD_REQUEST, body: RefusedBody::Issues(issues), headers: vec![] }

@@ -25,26 +25,26 @@ const OF_NODE: [&str; 10] = [
 ];
 
 /// Routes that are added with their descriptions. There is no way to add one without.
-pub(crate) struct Routes<S> {
+pub struct Routes<S> {
     router: Router<S>,
     described: Vec<Described>,
 }
 
 /// What is said of one method of one path.
-pub(crate) struct Described {
+pub struct Described {
     /// In lower case, as the document has it.
-    pub(super) method: &'static str,
-    pub(super) path: String,
+    pub method: &'static str,
+    pub path: String,
     describe: Box<dyn Fn() -> Operation + Send + Sync>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { router: Router::new(), described: vec![] }
     }
 
     /// `GET` and `HEAD`.
-    pub(crate) fn get<T: 'static>(
+    pub fn get<T: 'static>(
         self,
         path: &str,
         handler: impl Handler<T, S>,
@@ -53,7 +53,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.method("get", path, routing::get(handler), describe)
     }
 
-    pub(crate) fn post<T: 'static>(
+    pub fn post<T: 'static>(
         self,
         path: &str,
         handler: impl Handler<T, S>,
@@ -62,7 +62,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.method("post", path, routing::post(handler), describe)
     }
 
-    pub(crate) fn put<T: 'static>(
+    pub fn put<T: 'static>(
         self,
         path: &str,
         handler: impl Handler<T, S>,
@@ -71,7 +71,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.method("put", path, routing::put(handler), describe)
     }
 
-    pub(crate) fn delete<T: 'static>(
+    pub fn delete<T: 'static>(
         self,
         path: &str,
         handler: impl Handler<T, S>,
@@ -81,7 +81,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 
     /// A handler that is made for its route, and takes that method only.
-    pub(crate) fn method(
+    pub fn method(
         mut self,
         method: &'static str,
         path: &str,
@@ -97,31 +97,31 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 
     /// The router, and what is served by it.
-    pub(crate) fn split(self) -> (Router<S>, Vec<Described>) {
+    pub fn split(self) -> (Router<S>, Vec<Described>) {
         (self.router, self.described)
     }
 }
 
 impl Described {
     /// Moves the route below a prefix that ends in a slash, as [`Router::nest`] has it.
-    pub(crate) fn below(mut self, prefix: &str) -> Self {
+    pub fn below(mut self, prefix: &str) -> Self {
         self.path = format!("{}{}", prefix.trim_end_matches('/'), self.path);
         self
     }
 
     /// Whether it is a `POST`.
-    pub(crate) fn is_post(&self) -> bool {
+    pub fn is_post(&self) -> bool {
         self.method == "post"
     }
 
     /// The route with more said of its operation.
-    pub(crate) fn map(self, more: impl Fn(Operation) -> Operation + Send + Sync + 'static) -> Self {
+    pub fn map(self, more: impl Fn(Operation) -> Operation + Send + Sync + 'static) -> Self {
         let describe = self.describe;
         Self { describe: Box::new(move || more(describe())), ..self }
     }
 
     /// What is said of it, made anew with each call.
-    pub(super) fn operation(&self) -> Operation {
+    pub fn operation(&self) -> Operation {
         (self.describe)()
     }
 }

@@ -3,15 +3,15 @@
 use serde_json::{Map, Value, json};
 
 /// The fields of an object, all of which have to be there.
-pub(crate) type Fields = Map<String, Value>;
+pub type Fields = Map<String, Value>;
 
 /// Fields by their names.
-pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
+pub fn fields<const N: usize>(fields: [(&str, Value); N]) -> Fields {
     fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
 /// An object of these fields.
-pub(crate) fn object(description: &str, properties: Fields) -> Value {
+pub fn object(description: &str, properties: Fields) -> Value {
     let required: Vec<_> = properties.keys().cloned().collect();
     let parts = [("required", required.into()), ("properties", properties.into())];
     of_type("object", description, fields(parts))
@@ -25,7 +25,7 @@ fn of_type(name: &str, description: &str, more: Fields) -> Value {
 }
 
 /// Adds fields to an object, which have to be there as well.
-pub(crate) fn add(object: &mut Value, fields: Fields) {
+pub fn add(object: &mut Value, fields: Fields) {
     if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
         required.extend(fields.keys().map(|name| Value::from(name.as_str())));
     }
@@ -35,33 +35,33 @@ pub(crate) fn add(object: &mut Value, fields: Fields) {
 }
 
 /// A value of a type, or of several.
-pub(crate) fn of(kind: impl Into<Value>, description: &str, example: impl Into<Value>) -> Value {
+pub fn of(kind: impl Into<Value>, description: &str, example: impl Into<Value>) -> Value {
     let (kind, example) = (kind.into(), example.into());
     json!({ "type": kind, "description": description, "examples": [example] })
 }
 
 /// One of these words.
-pub(crate) fn one_of(words: &[&str], description: &str) -> Value {
+pub fn one_of(words: &[&str], description: &str) -> Value {
     json!({ "type": "string", "enum": words, "description": description })
 }
 
 /// A word that is always the same.
-pub(crate) fn always(word: &str, description: &str) -> Value {
+pub fn always(word: &str, description: &str) -> Value {
     json!({ "type": "string", "enum": [word], "description": description, "examples": [word] })
 }
 
 /// A list of such items.
-pub(crate) fn list(description: &str, items: Value) -> Value {
+pub fn list(description: &str, items: Value) -> Value {
     of_type("array", description, fields([("items", items)]))
 }
 
 /// What may be `null` in its place.
-pub(crate) fn if_any(description: &str, schema: Value) -> Value {
+pub fn if_any(description: &str, schema: Value) -> Value {
     let any = vec![schema, json!({ "type": "null" })];
     fields([("description", description.into()), ("anyOf", any.into())]).into()
 }
 
 /// A reference to a schema of the document.
-pub(crate) fn reference(name: &str) -> Value {
+pub fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }

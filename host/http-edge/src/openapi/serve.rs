@@ -19,7 +19,7 @@ use super::document::document;
 use super::operation::{Operation, tags};
 use super::routes::{Described, Routes};
 use crate::answer;
-use crate::static_text::{HTML, StaticText};
+use crate::pages::static_text::{HTML, StaticText};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

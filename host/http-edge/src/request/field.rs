@@ -6,27 +6,27 @@ use super::issue::{Issue, Step};
 
 /// A field of a body, or a parameter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
+pub struct Field {
+    pub name: &'static str,
     about: &'static str,
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Bounds of a number, or of how many characters (Unicode code points) a text has. Both may be reached.
-    pub(crate) least: Option<u32>,
-    pub(crate) most: Option<u32>,
-    pub(crate) pattern: Option<&'static Pattern>,
-    pub(crate) is_required: bool,
+    pub least: Option<u32>,
+    pub most: Option<u32>,
+    pub pattern: Option<&'static Pattern>,
+    pub is_required: bool,
     /// What an absent one is taken for.
-    pub(crate) default: Option<fn() -> Value>,
+    pub default: Option<fn() -> Value>,
     example: Option<fn() -> Value>,
     /// Whether `null` is as good as nothing, for the document.
     is_nullable: bool,
     /// Whether a parameter without a text is as good as none, as forms send it.
-    pub(crate) empty_is_absent: bool,
+    pub empty_is_absent: bool,
 }
 
 /// What a field takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Whatever it is.
     Any,
     Truth,
@@ -51,41 +51,41 @@ pub(crate) enum Kind {
 
 /// What a text has to be beside its length.
 #[derive(Debug)]
-pub(crate) struct Pattern {
-    pub(crate) is: fn(&str) -> bool,
+pub struct Pattern {
+    pub is: fn(&str) -> bool,
     /// What is said of a text that is not.
-    pub(crate) fault: &'static str,
+    pub fault: &'static str,
     /// The pattern as keywords of JSON Schema.
-    pub(crate) keywords: fn() -> Value,
+    pub keywords: fn() -> Value,
 }
 
 /// An object with fields.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Object {
+pub struct Object {
     /// What the document calls it.
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) fields: &'static [Field],
+    pub name: &'static str,
+    pub about: &'static str,
+    pub fields: &'static [Field],
     /// Whether any other key is an issue.
-    pub(crate) is_closed: bool,
+    pub is_closed: bool,
     /// Whether what is no object is taken for an empty one.
-    pub(crate) is_lenient: bool,
+    pub is_lenient: bool,
     /// Options that it has not and other routes have.
-    pub(crate) refused: &'static [Elsewhere],
-    pub(crate) example: Option<fn() -> Value>,
+    pub refused: &'static [Elsewhere],
+    pub example: Option<fn() -> Value>,
 }
 
 /// An option of other routes.
 #[derive(Debug)]
-pub(crate) struct Elsewhere {
-    pub(crate) name: &'static str,
+pub struct Elsewhere {
+    pub name: &'static str,
     /// Which routes these are, as the subject of a sentence and its verb.
-    pub(crate) takers: &'static str,
+    pub takers: &'static str,
 }
 
 impl Object {
     /// Other keys are ignored.
-    pub(crate) const OPEN: Self = Self {
+    pub const OPEN: Self = Self {
         name: "",
         about: "",
         fields: &[],
@@ -96,14 +96,14 @@ impl Object {
     };
 
     /// Other keys are issues.
-    pub(crate) const CLOSED: Self = Self { is_closed: true, ..Self::OPEN };
+    pub const CLOSED: Self = Self { is_closed: true, ..Self::OPEN };
 
     /// Other keys are ignored, and so is what is no object.
-    pub(crate) const LENIENT: Self = Self { is_lenient: true, ..Self::OPEN };
+    pub const LENIENT: Self = Self { is_lenient: true, ..Self::OPEN };
 
     /// An issue that there may be with it, for the document: a number that is none, a field that is missing,
     /// or a text of another form.
-    pub(crate) fn likely_issue(&self) -> Issue {
+    pub fn likely_issue(&self) -> Issue {
         let of = |is_it: fn(&&Field) -> bool| {
             self.fields.iter().find(is_it).map(|field| (field, vec![Step::Name(field.name)]))
         };
@@ -121,7 +121,7 @@ impl Object {
         }
     }
 
-    pub(crate) fn schema(&self) -> Value {
+    pub fn schema(&self) -> Value {
         let properties: Map<_, _> =
             self.fields.iter().map(|field| (field.name.to_owned(), field.described())).collect();
         let required = self.fields.iter().filter(|field| field.is_required).map(|field| field.name);
@@ -142,7 +142,7 @@ impl Object {
 }
 
 impl Field {
-    pub(crate) const fn new(name: &'static str, kind: Kind) -> Self {
+    pub const fn new(name: &'static str, kind: Kind) -> Self {
         Self {
             name,
             about: "",
@@ -158,55 +158,55 @@ impl Field {
         }
     }
 
-    pub(crate) const fn text(name: &'static str) -> Self {
+    pub const fn text(name: &'static str) -> Self {
         Self::new(name, Kind::Text)
     }
 
-    pub(crate) const fn least(self, least: u32) -> Self {
+    pub const fn least(self, least: u32) -> Self {
         Self { least: Some(least), ..self }
     }
 
-    pub(crate) const fn most(self, most: u32) -> Self {
+    pub const fn most(self, most: u32) -> Self {
         Self { most: Some(most), ..self }
     }
 
-    pub(crate) const fn like(self, pattern: &'static Pattern) -> Self {
+    pub const fn like(self, pattern: &'static Pattern) -> Self {
         Self { pattern: Some(pattern), ..self }
     }
 
-    pub(crate) const fn required(self) -> Self {
+    pub const fn required(self) -> Self {
         Self { is_required: true, ..self }
     }
 
     /// The description, unless there is one.
-    pub(crate) const fn about(self, about: &'static str) -> Self {
+    pub const fn about(self, about: &'static str) -> Self {
         Self { about: if self.about.is_empty() { about } else { self.about }, ..self }
     }
 
-    pub(crate) const fn example(self, example: fn() -> Value) -> Self {
+    pub const fn example(self, example: fn() -> Value) -> Self {
         Self { example: Some(example), ..self }
     }
 
     /// What an absent one is taken for, which is the example as well.
-    pub(crate) const fn default(self, default: fn() -> Value) -> Self {
+    pub const fn default(self, default: fn() -> Value) -> Self {
         Self { default: Some(default), example: Some(default), ..self }
     }
 
-    pub(crate) const fn nullable(self) -> Self {
+    pub const fn nullable(self) -> Self {
         Self { is_nullable: true, ..self }
     }
 
-    pub(crate) const fn empty_is_absent(self) -> Self {
+    pub const fn empty_is_absent(self) -> Self {
         Self { empty_is_absent: true, ..self }
     }
 
     /// What the document says beside the schema of a parameter.
-    pub(crate) fn description(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         self.about
     }
 
     /// The schema without its description.
-    pub(crate) fn schema(&self) -> Value {
+    pub fn schema(&self) -> Value {
         let mut schema = self.kind.schema();
         let (least, most) = match self.kind {
             Kind::Text => ("minLength", "maxLength"),
@@ -229,7 +229,7 @@ impl Field {
     }
 
     /// The schema with its description.
-    pub(crate) fn described(&self) -> Value {
+    pub fn described(&self) -> Value {
         let mut schema = self.schema();
         if let (false, Value::Object(schema)) = (self.about.is_empty(), &mut schema) {
             schema.insert("description".to_owned(), self.about.into());
@@ -240,7 +240,7 @@ impl Field {
 
 impl Kind {
     /// What is said to belong there instead of a value of another type.
-    pub(crate) fn expected(&self) -> &'static str {
+    pub fn expected(&self) -> &'static str {
         match self {
             Self::Truth => "boolean",
             Self::Text | Self::Word { .. } => "string",
@@ -252,7 +252,7 @@ impl Kind {
     }
 
     /// The value that a text of a query string stands for. One that stands for none stays a text.
-    pub(super) fn of_text(&self, text: String) -> Value {
+    pub fn of_text(&self, text: String) -> Value {
         let number = match self {
             Self::Number | Self::WholeNumber => {
                 text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::from)

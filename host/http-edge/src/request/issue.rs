@@ -14,18 +14,18 @@ use serde_json::Value;
 /// A part of the way to a value, from the outside in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Step {
+pub enum Step {
     Name(&'static str),
     Index(usize),
 }
 
 /// Most characters that are quoted of what a client sent: more than any key or word that there is has.
-pub(crate) const MOST_QUOTED: usize = 64;
+pub const MOST_QUOTED: usize = 64;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
-pub(crate) enum Issue {
+pub enum Issue {
     InvalidType {
         expected: &'static str,
         received: &'static str,
@@ -65,7 +65,7 @@ pub(crate) enum Issue {
 
 /// What a bound is one of. All of ours may be reached themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct BoundKind {
+pub struct BoundKind {
     r#type: &'static str,
     origin: &'static str,
     inclusive: bool,
@@ -80,7 +80,7 @@ impl BoundKind {
 
 impl Issue {
     /// A key of the object at `path` that is none of `known`.
-    pub(super) fn unknown_key(key: &str, known: &[&str], path: Vec<Step>) -> Self {
+    pub fn unknown_key(key: &str, known: &[&str], path: Vec<Step>) -> Self {
         let mut quoted: String = key.chars().take(MOST_QUOTED).collect();
         if quoted.len() < key.len() {
             quoted.push('…');
@@ -96,66 +96,66 @@ impl Issue {
     }
 
     /// An option of a run that only `POST /api/agent` takes.
-    pub(super) fn option_elsewhere(name: &str, takers: &str, path: Vec<Step>) -> Self {
+    pub fn option_elsewhere(name: &str, takers: &str, path: Vec<Step>) -> Self {
         let message = format!("Unrecognized key '{name}': only {takers} this option");
         Self::UnrecognizedKeys { keys: [name.to_owned()], path, message }
     }
 
     /// What none of the other issues says.
-    pub(crate) fn custom(message: impl Into<Cow<'static, str>>, path: Vec<Step>) -> Self {
+    pub fn custom(message: impl Into<Cow<'static, str>>, path: Vec<Step>) -> Self {
         Self::Custom { message: message.into(), path }
     }
 
     /// A cursor that no list has given.
-    pub(crate) fn bad_cursor() -> Self {
+    pub fn bad_cursor() -> Self {
         Self::custom("Invalid cursor", vec![Step::Name("cursor")])
     }
 
     /// A value of the wrong kind; none at all if there is no such field.
-    pub(crate) fn wrong_type(expected: &'static str, received: Option<&Value>, path: Vec<Step>) -> Self {
+    pub fn wrong_type(expected: &'static str, received: Option<&Value>, path: Vec<Step>) -> Self {
         match received {
             None => Self::InvalidType { expected, received: "undefined", path, message: "Required".into() },
             Some(value) => Self::received(expected, kind_of(value), path),
         }
     }
 
-    pub(super) fn received(expected: &'static str, received: &'static str, path: Vec<Step>) -> Self {
+    pub fn received(expected: &'static str, received: &'static str, path: Vec<Step>) -> Self {
         let message = format!("Expected {expected}, received {received}").into();
         Self::InvalidType { expected, received, path, message }
     }
 
-    pub(super) fn too_short(minimum: u32, path: Vec<Step>) -> Self {
+    pub fn too_short(minimum: u32, path: Vec<Step>) -> Self {
         let message = format!("String must contain at least {minimum} character(s)");
         Self::TooSmall { minimum, of: BoundKind::a("string"), message, path }
     }
 
-    pub(super) fn too_long(maximum: u32, path: Vec<Step>) -> Self {
+    pub fn too_long(maximum: u32, path: Vec<Step>) -> Self {
         let message = format!("String must contain at most {maximum} character(s)");
         Self::TooBig { maximum, of: BoundKind::a("string"), message, path }
     }
 
-    pub(super) fn too_many(maximum: u32, path: Vec<Step>) -> Self {
+    pub fn too_many(maximum: u32, path: Vec<Step>) -> Self {
         let message = format!("Array must contain at most {maximum} element(s)");
         Self::TooBig { maximum, of: BoundKind::a("array"), message, path }
     }
 
-    pub(super) fn too_low(minimum: u32, path: Vec<Step>) -> Self {
+    pub fn too_low(minimum: u32, path: Vec<Step>) -> Self {
         let message = format!("Number must be greater than or equal to {minimum}");
         Self::TooSmall { minimum, of: BoundKind::a("number"), message, path }
     }
 
-    pub(super) fn too_high(maximum: u32, path: Vec<Step>) -> Self {
+    pub fn too_high(maximum: u32, path: Vec<Step>) -> Self {
         let message = format!("Number must be less than or equal to {maximum}");
         Self::TooBig { maximum, of: BoundKind::a("number"), message, path }
     }
 
-    pub(super) fn not_one_of(options: Vec<&'static str>, received: String, path: Vec<Step>) -> Self {
+    pub fn not_one_of(options: Vec<&'static str>, received: String, path: Vec<Step>) -> Self {
         let quoted: Vec<_> = options.iter().map(|option| format!("'{option}'")).collect();
         let message = format!("Invalid enum value. Expected {}, received '{received}'", quoted.join(" | "));
         Self::InvalidEnumValue { received, options, path, message }
     }
 
-    pub(crate) fn path(&self) -> &[Step] {
+    pub fn path(&self) -> &[Step] {
         match self {
             Self::InvalidType { path, .. }
             | Self::TooSmall { path, .. }
@@ -167,7 +167,7 @@ impl Issue {
     }
 
     /// A sentence without its full stop.
-    pub(crate) fn message(&self) -> &str {
+    pub fn message(&self) -> &str {
         match self {
             Self::InvalidType { message, .. } | Self::Custom { message, .. } => message,
             Self::TooSmall { message, .. }
@@ -192,11 +192,11 @@ fn kind_of(value: &Value) -> &'static str {
 
 /// Everything that is wrong, in the order of the fields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) struct Issues(pub(crate) Vec<Issue>);
+pub struct Issues(pub Vec<Issue>);
 
 impl Issues {
     /// There is one at least.
-    pub(crate) fn first(self) -> Issue {
+    pub fn first(self) -> Issue {
         self.0.into_iter().next().unwrap_or_else(|| Issue::wrong_type("object", None, vec![]))
     }
 }
@@ -219,7 +219,7 @@ impl fmt::Display for Issues {
 }
 
 /// Names and places with dots between them.
-pub(crate) fn dotted(path: &[Step]) -> String {
+pub fn dotted(path: &[Step]) -> String {
     let steps = path.iter().map(|step| match step {
         Step::Name(name) => (*name).to_owned(),
         Step::Index(index) => index.to_string(),

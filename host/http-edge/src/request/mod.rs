@@ -4,26 +4,30 @@
 //!
 //! - `field`: what is said of one field. `check`: holds a value against that. `issue`: what is wrong, as zod
 //!   3 says it.
-//! - `value`: values into the types of fields.
+//! - `value`: values into the types of fields. `path_id`: the id in a path.
+//! - `history`: what was said before a request. `output_schema`: the form that it wants its answer in.
 //!
 //! All issues are collected, in the order of the fields (host/docs/interface/decisions-http.md#validation).
 //! Keys that nobody asked for are ignored, unless the type says otherwise.
 
 mod check;
 mod field;
+pub(crate) mod history;
 mod issue;
+pub(crate) mod output_schema;
+pub mod path_id;
 mod value;
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub(crate) use field::{Elsewhere, Field, Kind, Object, Pattern};
-pub(crate) use issue::{Issue, Issues, MOST_QUOTED, Step, dotted};
-pub(crate) use value::{FromJson, take};
+pub use field::{Elsewhere, Field, Kind, Object, Pattern};
+pub use issue::{Issue, Issues, MOST_QUOTED, Step, dotted};
+pub use value::{FromJson, take};
 
 /// A body, an object in one, or the parameters of a query string.
-pub(crate) trait Request: FromJson {
+pub trait Request: FromJson {
     /// What is said of it.
     const OBJECT: &'static Object;
 
@@ -32,7 +36,8 @@ pub(crate) trait Request: FromJson {
 }
 
 /// Declares a type of request. Comments are the descriptions in the document.
-macro_rules! request {
+#[macro_export]
+macro_rules! declare_request {
     (
         $(#[doc = $about:literal])+
         $visibility:vis struct $name:ident = $manner:expr;
@@ -63,16 +68,16 @@ macro_rules! request {
         }
     };
 }
-pub(crate) use request;
+pub use declare_request as request;
 
 /// Reads a body that is JSON.
-pub(crate) fn read<T: Request>(body: Value) -> Result<T, Issues> {
+pub fn read<T: Request>(body: Value) -> Result<T, Issues> {
     check::check(T::OBJECT, &body, false)?;
     take_checked(body)
 }
 
 /// Reads the value of one field.
-pub(crate) fn read_field<T: FromJson>(field: &Field, value: &Value) -> Result<T, Issue> {
+pub fn read_field<T: FromJson>(field: &Field, value: &Value) -> Result<T, Issue> {
     check::check_field(field, value)?;
     let path = vec![Step::Name(field.name)];
     T::from_json(Some(value.clone()))
@@ -85,7 +90,7 @@ fn take_checked<T: Request>(value: Value) -> Result<T, Issues> {
 }
 
 /// Reads a query string. Of a parameter that is given twice the first counts.
-pub(crate) fn read_query<T: Request>(query: Option<&str>) -> Result<T, Issues> {
+pub fn read_query<T: Request>(query: Option<&str>) -> Result<T, Issues> {
     let given = T::OBJECT.fields.iter().filter_map(|field| {
         let text = find(query, field.name).filter(|text| !(field.empty_is_absent && text.is_empty()))?;
         Some((field.name.to_owned(), field.kind.of_text(text.into_owned())))

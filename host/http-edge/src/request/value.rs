@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use super::field::Field;
 
 /// What a field holds.
-pub(crate) trait FromJson: Sized {
+pub trait FromJson: Sized {
     /// The value, if it is one of these; of an absent one what that means.
     fn from_json(value: Option<Value>) -> Option<Self>;
 }
 
 /// The value of a field of that object, if it is one. One that is absent has its default.
-pub(crate) fn take<T: FromJson>(field: &Field, object: Option<&mut Value>) -> Option<T> {
+pub fn take<T: FromJson>(field: &Field, object: Option<&mut Value>) -> Option<T> {
     let given =
         object.and_then(Value::as_object_mut).and_then(|fields: &mut Map<_, _>| fields.remove(field.name));
     T::from_json(given.or_else(|| field.default.map(|default| default())))

@@ -19,14 +19,14 @@ const RETRY_WAITING_MS: u32 = 60_000;
 /// The id of an event: the number of a journal entry, and which of the events that it stands for, counted
 /// from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) number: u64,
+pub struct Position {
+    pub number: u64,
     part: u64,
 }
 
 impl Position {
     /// `n` or `n.m`, as we write them; nothing for any other text.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let plain = |text: &str| {
             let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             if is_plain { text.parse().ok() } else { None }

@@ -6,7 +6,6 @@
 
 mod accept;
 mod frames;
-pub(crate) mod permits;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use run_service::layers::{Ask, InvokeError};
 use run_service::streams::{
-    FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams,
+    FirstReader, Followed, Following, FoundRun, Interruption, OnDisconnect, RunEnd, RunStreams, StreamPermit,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -30,18 +29,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use utoipa::ToSchema;
 
 pub(crate) use accept::accepts_events;
-pub(crate) use frames::Position;
-pub(crate) use permits::{MOST_STREAMS, StreamPermit, StreamPermits};
+pub use frames::Position;
 
 use crate::dependencies::Settings;
 use frames::{Frames, comment};
 
 /// How long a stream is silent at most: proxies take a connection for dead after half a minute or so.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
-
-/// How long a stream lasts at most that does not end by itself. Clients begin another one, with a token that
-/// is good then.
-pub(crate) const STREAM_LIFE: Duration = Duration::from_hours(1);
+pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// How long a run is followed at most where answers are passed on whole: nobody reads them before their end.
 const WHOLE_LIFE: Duration = Duration::from_secs(5);
@@ -50,10 +44,10 @@ const WHOLE_LIFE: Duration = Duration::from_secs(5);
 const MOST_BYTES: usize = 64 << 10;
 
 /// The header of a request that says what becomes of its run when the reader leaves: `cancel` or `continue`.
-pub(crate) const ON_DISCONNECT: HeaderName = HeaderName::from_static("agent-on-disconnect");
+pub const ON_DISCONNECT: HeaderName = HeaderName::from_static("agent-on-disconnect");
 
 /// Where the last event stands that a client has read.
-pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// nginx passes events on one by one when it reads this.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -63,7 +57,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const NO: HeaderValue = HeaderValue::from_static("no");
 
 /// What a variant says of the end of a run.
-pub(crate) enum ShownEnd {
+pub enum ShownEnd {
     /// The result as the plain answer has it, in JSON.
     Ended(String),
     /// Status and body of the plain answer, and what the log says.
@@ -71,16 +65,16 @@ pub(crate) enum ShownEnd {
 }
 
 /// Shows the end of a run as the variant's plain answers do.
-pub(crate) type ShowEnd = Arc<dyn Fn(&RunEnd) -> ShownEnd + Send + Sync>;
+pub type ShowEnd = Arc<dyn Fn(&RunEnd) -> ShownEnd + Send + Sync>;
 
 /// A reader that resumes after its last event. Its run goes on when it leaves, unless the request says
 /// otherwise.
-pub(crate) fn resuming_reader(headers: &HeaderMap) -> FirstReader {
+pub fn resuming_reader(headers: &HeaderMap) -> FirstReader {
     FirstReader { on_disconnect: on_disconnect(headers, OnDisconnect::Continue), can_resume: true }
 }
 
 /// A reader that cannot resume. Its run ends when it leaves, unless the request says otherwise.
-pub(crate) fn leaving_reader(headers: &HeaderMap) -> FirstReader {
+pub fn leaving_reader(headers: &HeaderMap) -> FirstReader {
     FirstReader { on_disconnect: on_disconnect(headers, OnDisconnect::Cancel), can_resume: false }
 }
 
@@ -95,7 +89,7 @@ fn on_disconnect(headers: &HeaderMap, otherwise: OnDisconnect) -> OnDisconnect {
 /// The last event of a run that the client has read, if it says so. What we have not written is nothing, and
 /// neither is what we have not written of this run: its reader would wait for an event that lies behind
 /// others.
-pub(crate) async fn last_event(
+pub async fn last_event(
     headers: &HeaderMap,
     streams: &RunStreams,
     run: &FoundRun,
@@ -110,14 +104,14 @@ pub(crate) async fn last_event(
 /// The answer to a request to cancel a run.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct CancelledRun<'a> {
+pub struct CancelledRun<'a> {
     /// The run.
     #[schema(example = "run_01a204ec6206715fbb305322b42db99d")]
-    pub(crate) run_id: &'a str,
+    pub run_id: &'a str,
 }
 
 /// How a protocol writes a run as events.
-pub(crate) trait WriteStream: Send + 'static {
+pub trait WriteStream: Send + 'static {
     /// The stream has begun. Sent at once, so that the client knows that it is connected.
     fn begin(&mut self);
 
@@ -135,8 +129,8 @@ pub(crate) trait WriteStream: Send + 'static {
 }
 
 /// A run that is followed.
-pub(crate) struct Begun {
-    pub(crate) following: Following,
+pub struct Begun {
+    pub following: Following,
     /// What was read of it already.
     first: Option<Followed>,
 }
@@ -148,7 +142,7 @@ impl From<Following> for Begun {
 }
 
 /// Begins a run. What is wrong before its first event is an error.
-pub(crate) async fn begin(streams: &RunStreams, ask: Ask, reader: FirstReader) -> Result<Begun, InvokeError> {
+pub async fn begin(streams: &RunStreams, ask: Ask, reader: FirstReader) -> Result<Begun, InvokeError> {
     let mut following = streams.start(ask, reader);
     match following.next().await {
         Some(Followed::Ended { events: 0, end: RunEnd::Failed(error) }) => Err(error),
@@ -157,24 +151,24 @@ pub(crate) async fn begin(streams: &RunStreams, ask: Ask, reader: FirstReader) -
 }
 
 /// A stream to be answered.
-pub(crate) struct EventStream<W> {
-    pub(crate) run: Begun,
-    pub(crate) writer: W,
+pub struct EventStream<W> {
+    pub run: Begun,
+    pub writer: W,
     /// Where the stream can be resumed.
-    pub(crate) location: String,
+    pub location: String,
     /// Held as long as the stream lasts.
-    pub(crate) permit: Option<StreamPermit>,
+    pub permit: Option<StreamPermit>,
 }
 
 impl<W: WriteStream> EventStream<W> {
     /// The response, whose body ends with the run.
-    pub(crate) fn into_response(self) -> Response {
+    pub fn into_response(self) -> Response {
         self.respond_until(None)
     }
 
     /// The same for a run that may go on for long, which where answers are passed on whole is followed for a
     /// while only.
-    pub(crate) fn into_response_with(self, settings: &Settings) -> Response {
+    pub fn into_response_with(self, settings: &Settings) -> Response {
         self.respond_until(settings.whole_answers.then(|| Instant::now() + WHOLE_LIFE))
     }
 
@@ -199,7 +193,7 @@ impl<W: WriteStream> EventStream<W> {
 }
 
 /// The one line about a run that failed while it was streamed.
-pub(crate) fn log_failure(run_id: &str, status: StatusCode, error: &str) {
+pub fn log_failure(run_id: &str, status: StatusCode, error: &str) {
     let status = status.as_u16();
     if status >= 500 {
         tracing::error!(run_id, status, error, "a streamed run failed");
@@ -209,14 +203,14 @@ pub(crate) fn log_failure(run_id: &str, status: StatusCode, error: &str) {
 }
 
 /// The one line about a run that could not be followed to its end.
-pub(crate) fn log_interruption(run_id: &str, why: &Interruption) {
+pub fn log_interruption(run_id: &str, why: &Interruption) {
     if let Interruption::Store(error) = why {
         tracing::warn!(run_id, %error, "a stream ended early");
     }
 }
 
 /// The response whose body is events.
-pub(crate) fn respond(events: Body) -> Response {
+pub fn respond(events: Body) -> Response {
     let mut response = events.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
@@ -291,14 +285,14 @@ impl<W: WriteStream> Streaming<W> {
 }
 
 /// The service's own events.
-pub(crate) struct OwnEvents {
+pub struct OwnEvents {
     frames: Frames,
     show_end: ShowEnd,
 }
 
 impl OwnEvents {
     /// Those after the last event that the client has.
-    pub(crate) fn after(after: Option<Position>, show_end: ShowEnd) -> Self {
+    pub fn after(after: Option<Position>, show_end: ShowEnd) -> Self {
         Self { frames: Frames::after(after), show_end }
     }
 
@@ -363,6 +357,8 @@ mod tests {
 
     use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
     use tokio::time::sleep;
+
+    use run_service::streams::StreamPermits;
 
     use super::*;
 

@@ -20,7 +20,7 @@ use super::invoke_response::Success;
 use crate::answer;
 use crate::dependencies::{RouteState, VariantA};
 use crate::openapi::{Operation, tags};
-use crate::path_id::{self, PathId, check_id};
+use crate::request::path_id::{self, PathId, check_id};
 use crate::server_sent_events::{self, CancelledRun, EventStream, OwnEvents, ShowEnd, ShownEnd};
 
 pub(super) fn describe_stream() -> Operation {

@@ -6,8 +6,8 @@ use std::fmt;
 use agent_core::words::{MOST_CHOSEN_TOOLS, MOST_HISTORY_MESSAGES, Message, Options};
 use serde_json::{Value, json};
 
-use crate::history::{CHOSEN_TOOLS, HISTORY};
-use crate::output_schema::{self, OUTPUT_SCHEMA};
+use crate::request::history::{CHOSEN_TOOLS, HISTORY};
+use crate::request::output_schema::{self, OUTPUT_SCHEMA};
 use crate::request::{Field, Issue, Object, Request, Step, dotted, read, request};
 
 request! {

@@ -20,7 +20,7 @@ use crate::dependencies::{RouteState, VariantA};
 use crate::json;
 use crate::middleware::request_id::RequestId;
 use crate::openapi::{Operation, tags};
-use crate::output_schema;
+use crate::request::output_schema;
 use crate::server_sent_events::accepts_events;
 
 pub(super) fn describe() -> Operation {

@@ -4,7 +4,7 @@ use agent_core::words::AgentResult;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::result_json::ResultBody;
+use crate::answer::result_json::ResultBody;
 
 /// The answer to a run.
 #[derive(Serialize, ToSchema)]

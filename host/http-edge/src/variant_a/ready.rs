@@ -12,8 +12,8 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::answer::RoutineAnswer;
+use crate::answer::health_log::answer;
 use crate::dependencies::{RouteState, VariantA};
-use crate::health_log::answer;
 use crate::openapi::{Operation, tags};
 use crate::readiness::ToolsReport;
 

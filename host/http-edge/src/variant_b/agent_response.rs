@@ -6,7 +6,7 @@ use run_service::layers::RunAnswer;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::result_json::ResultBody;
+use crate::answer::result_json::ResultBody;
 
 /// What the run came to, and whether it was made for this request.
 #[derive(Serialize, ToSchema)]

@@ -31,7 +31,7 @@ use crate::stack;
 
 /// What a token that is none is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenRefusal {
+pub enum TokenRefusal {
     /// 403 (host/docs/interface/errors-and-limits.md#errors).
     Forbidden,
     /// 401, as RFC 6750 has it: MCP clients take another token for it.
@@ -48,12 +48,12 @@ impl TokenRefusal {
 }
 
 /// What is said of every route in it.
-pub(super) fn describe(route: Described) -> Described {
+pub fn describe(route: Described) -> Described {
     describe_with(route, TokenRefusal::Forbidden)
 }
 
 /// Describes a route behind [`authenticate_with`].
-pub(super) fn describe_with(route: Described, refusal: TokenRefusal) -> Described {
+pub fn describe_with(route: Described, refusal: TokenRefusal) -> Described {
     let is_post = route.is_post();
     route.map(move |operation| {
         let operation = if is_post { operation.once(documented::keys()) } else { operation };
@@ -68,7 +68,7 @@ fn describe_operation(operation: Operation, refusal: TokenRefusal) -> Operation 
 }
 
 /// Surrounds the routes and what answers when there is none. `render` gives errors their bodies.
-pub(super) fn surround<S>(routes: Router<S>, state: &Shared, rules: Rules, render: Render) -> Router<S>
+pub fn surround<S>(routes: Router<S>, state: &Shared, rules: Rules, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -92,7 +92,7 @@ where
 
 /// As [`authenticate`], for routes that wait themselves for the check that they have as an extension, or only
 /// read: their answers are held back until the check has passed.
-pub(super) fn authenticate_beside<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
+pub fn authenticate_beside<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -102,7 +102,7 @@ where
 /// Surrounds the routes that are there by now: their handlers see only requests of an authenticated
 /// [`auth::Caller`] within its rate limit. What has to know the caller before the handler does goes behind
 /// `auth::require`.
-pub(super) fn authenticate<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
+pub fn authenticate<S>(routes: Router<S>, state: &Shared, render: Render) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -110,7 +110,7 @@ where
 }
 
 /// Surrounds the routes as [`authenticate`] does, with another answer to bad tokens.
-pub(super) fn authenticate_with<S>(
+pub fn authenticate_with<S>(
     routes: Router<S>,
     state: &Shared,
     refusal: TokenRefusal,

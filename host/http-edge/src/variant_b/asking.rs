@@ -13,23 +13,23 @@ use crate::middleware::idempotency::OnceId;
 use crate::middleware::request_id::RequestId;
 
 /// Who asks the agent, and what the middlewares know of the request. Handlers take it as an argument.
-pub(super) struct Asking {
-    pub(super) caller: Caller,
-    pub(super) request_id: RequestId,
-    pub(super) headers: HeaderMap,
-    pub(super) rate_check: Option<RateCheck>,
+pub struct Asking {
+    pub caller: Caller,
+    pub request_id: RequestId,
+    pub headers: HeaderMap,
+    pub rate_check: Option<RateCheck>,
     once: Option<OnceId>,
     lease: Option<LeaseWatch>,
 }
 
 impl Asking {
     /// What comes over a connection whose own request was answered, and is counted already.
-    pub(super) fn on_connection(caller: Caller, request_id: RequestId, headers: HeaderMap) -> Self {
+    pub fn on_connection(caller: Caller, request_id: RequestId, headers: HeaderMap) -> Self {
         Self { caller, request_id, headers, rate_check: None, once: None, lease: None }
     }
 
     /// What the agent is asked on behalf of the caller.
-    pub(super) fn ask(&self, input: String, options: Options) -> Ask {
+    pub fn ask(&self, input: String, options: Options) -> Ask {
         let mut ask = Ask::new(self.request_id.to_string(), input);
         ask.principal = self.caller.principal();
         ask.options = options;
@@ -39,7 +39,7 @@ impl Asking {
     }
 
     /// Waits for the check of the caller's rate limits, where nothing behind it does.
-    pub(super) async fn check_limits(&self) -> Result<(), InvokeError> {
+    pub async fn check_limits(&self) -> Result<(), InvokeError> {
         match &self.rate_check {
             Some(check) if !check.clone().passes().await => Err(InvokeError::OverLimit),
             _ => Ok(()),
@@ -48,7 +48,7 @@ impl Asking {
 
     /// The turn that the run makes of a conversation, if the request has a key: carried out again under it,
     /// perhaps by another process, it is the same turn.
-    pub(super) fn turn_id(&self) -> Option<String> {
+    pub fn turn_id(&self) -> Option<String> {
         self.once.as_ref().map(|OnceId(id)| id.to_string())
     }
 }

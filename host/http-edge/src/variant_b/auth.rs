@@ -22,34 +22,34 @@ const ADMIN: &str = "admin";
 
 /// The authenticated user of a request. Clones are cheap.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
+pub struct Caller {
     claims: Arc<Claims>,
     authorization: HeaderValue,
 }
 
 impl Caller {
     /// The user's id.
-    pub(super) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         &self.claims.id
     }
 
     /// What the token says.
-    pub(super) fn claims(&self) -> &Claims {
+    pub fn claims(&self) -> &Claims {
         &self.claims
     }
 
     /// On whose behalf a run is made: what the token says.
-    pub(super) fn principal(&self) -> Principal {
+    pub fn principal(&self) -> Principal {
         let Claims { id, tier, role } = &*self.claims;
         Principal { user_id: Some(id.clone()), tier: tier.clone(), role: role.clone() }
     }
 
-    pub(super) fn is_admin(&self) -> bool {
+    pub fn is_admin(&self) -> bool {
         self.claims.role.as_deref() == Some(ADMIN)
     }
 
     /// The header with the token, to be passed on.
-    pub(super) fn authorization(&self) -> &[u8] {
+    pub fn authorization(&self) -> &[u8] {
         self.authorization.as_bytes()
     }
 }
@@ -105,7 +105,7 @@ impl Identity {
 }
 
 /// Verifies the token and notes on the request what it proved.
-pub(super) fn identify<B>(mut request: Request<B>, tokens: &Tokens) -> Request<B> {
+pub fn identify<B>(mut request: Request<B>, tokens: &Tokens) -> Request<B> {
     let identity = Identity::of(request.headers(), tokens);
     if let (Some(user), Some(caller)) = (request.extensions().get::<RequestUser>(), identity.caller()) {
         user.set(caller.id());
@@ -115,7 +115,7 @@ pub(super) fn identify<B>(mut request: Request<B>, tokens: &Tokens) -> Request<B
 }
 
 /// Passes a request with a valid token, with its [`Caller`] as an extension.
-pub(super) fn require<B>(request: &mut Request<B>) -> Result<(), Error> {
+pub fn require<B>(request: &mut Request<B>) -> Result<(), Error> {
     let identity = request.extensions_mut().remove().unwrap_or(Identity::NoToken);
     request.extensions_mut().insert(identity.require()?);
     Ok(())
@@ -123,12 +123,12 @@ pub(super) fn require<B>(request: &mut Request<B>) -> Result<(), Error> {
 
 /// The caller of a request with these headers, as of now: the token of a connection that lasts may have
 /// expired since.
-pub(super) fn caller_now(headers: &HeaderMap, tokens: &Tokens) -> Result<Caller, Error> {
+pub fn caller_now(headers: &HeaderMap, tokens: &Tokens) -> Result<Caller, Error> {
     Identity::of(headers, tokens).require()
 }
 
 /// Passes a request whose [`Caller`] is an administrator. It stands behind [`require`].
-pub(super) fn require_admin<B>(request: &Request<B>) -> Result<(), Error> {
+pub fn require_admin<B>(request: &Request<B>) -> Result<(), Error> {
     match request.extensions().get::<Caller>() {
         Some(caller) if caller.is_admin() => Ok(()),
         Some(_) => Err(Error::NotAdmin),

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::error::Error;
 use crate::body::Payload;
 use crate::dependencies::Settings;
-use crate::history::{CHOSEN_TOOLS, HISTORY};
 use crate::json;
-use crate::output_schema::{self, OUTPUT_SCHEMA};
+use crate::request::history::{CHOSEN_TOOLS, HISTORY};
+use crate::request::output_schema::{self, OUTPUT_SCHEMA};
 use crate::request::{
     self, Elsewhere, Field, FromJson, Issue, Kind, Object, Pattern, Request, Step, request,
 };
@@ -41,7 +41,7 @@ pub(super) async fn read<T: Request>(payload: Payload, settings: &Settings) -> R
 }
 
 /// The same of one that is not described by a type.
-pub(super) async fn read_json(payload: Payload, settings: &Settings) -> Result<Value, Error> {
+pub async fn read_json(payload: Payload, settings: &Settings) -> Result<Value, Error> {
     Ok(json::parse(&payload.read(settings).await?)?)
 }
 
@@ -61,7 +61,7 @@ const LONG_QUERY: Field = Field::text("query")
     .example(|| json!("What is 6 * 7?"));
 
 /// The id of a kept conversation.
-pub(super) const CONVERSATION_ID: Field = Field::text("conversationId")
+pub const CONVERSATION_ID: Field = Field::text("conversationId")
     .least(1)
     .most(LONGEST_CONVERSATION_ID as u32)
     .like(&Pattern {

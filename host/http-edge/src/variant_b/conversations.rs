@@ -21,10 +21,10 @@ use super::parameters::{ConversationListing, cursor_behind, place_behind};
 use super::state::Shared;
 use super::timestamp::{iso_8601, iso_8601_of_millis};
 use crate::answer;
+use crate::answer::result_json::MessageBody;
 use crate::openapi::{Operation, tags};
-use crate::path_id::{PathId, check_id};
+use crate::request::path_id::{PathId, check_id};
 use crate::request::{Field, Issue, Issues, read_query};
-use crate::result_json::MessageBody;
 
 pub(super) fn describe_list() -> Operation {
     let summary = "List one's kept conversations, the one first that was last gone on with";
@@ -103,11 +103,11 @@ pub(super) async fn delete_conversation(
 }
 
 /// Somebody else's run is part of it at this moment.
-pub(super) fn busy() -> Error {
+pub fn busy() -> Error {
     InvokeError::Conversation(ConversationRefusal::Busy).into()
 }
 
-pub(super) fn unavailable(error: ConversationError) -> Error {
+pub fn unavailable(error: ConversationError) -> Error {
     InvokeError::Conversation(error.into()).into()
 }
 

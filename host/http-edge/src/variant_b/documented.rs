@@ -16,23 +16,23 @@ use crate::request::Request;
 use crate::tokens::TokenError;
 
 /// What is refused because a window is full.
-pub(super) fn limits() -> [Error; 2] {
+pub fn limits() -> [Error; 2] {
     let retry_after = Duration::ZERO;
     [Error::AddressLimited { retry_after }, Error::UserLimited { retry_after }]
 }
 
 /// What is refused for its token.
-pub(super) fn tokens() -> [Error; 2] {
+pub fn tokens() -> [Error; 2] {
     [Error::NoToken, Error::Token(TokenError::Expired)]
 }
 
 /// What is refused for its idempotency key.
-pub(super) fn keys() -> impl Iterator<Item = Error> {
+pub fn keys() -> impl Iterator<Item = Error> {
     Refusal::documented().into_iter().map(Error::from)
 }
 
 /// What is refused of a body that is to be JSON.
-pub(super) fn bodies() -> [Error; 5] {
+pub fn bodies() -> [Error; 5] {
     [
         Error::Body(BodyError::TooLarge { limit: 0 }),
         Error::Body(BodyError::TooSlow { limit: Duration::ZERO }),
@@ -44,7 +44,7 @@ pub(super) fn bodies() -> [Error; 5] {
 }
 
 /// Ways for a run to end without a result.
-pub(super) fn runs() -> [Error; 2] {
+pub fn runs() -> [Error; 2] {
     let (provider, detail) = (String::new(), String::new());
     let limited = ModelError::RateLimited { provider, detail, retry_after: None, quota_exhausted: false };
     [InvokeError::Run(RunError::Model(limited)), InvokeError::Busy { waited: Duration::ZERO }]
@@ -52,11 +52,11 @@ pub(super) fn runs() -> [Error; 2] {
 }
 
 /// What is refused of a conversation that cannot be gone on with.
-pub(super) fn conversations() -> [Error; 1] {
+pub fn conversations() -> [Error; 1] {
     [Error::Invoke(InvokeError::Conversation(ConversationRefusal::Busy))]
 }
 
 /// What is answered while a store cannot be reached.
-pub(super) fn stores() -> [Error; 1] {
+pub fn stores() -> [Error; 1] {
     [Error::Queue(QueueError::Store { detail: String::new() })]
 }

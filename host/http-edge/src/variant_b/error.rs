@@ -9,7 +9,7 @@
 mod admin_refusal;
 mod answer;
 mod mcp_refusal;
-pub(super) mod openai_problem;
+pub mod openai_problem;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -31,13 +31,13 @@ use run_service::loop_driver::RunError;
 use serde_json::{Value, json};
 
 pub(super) use self::admin_refusal::AdminRefusal;
-pub(super) use self::answer::UNAVAILABLE;
+pub use self::answer::UNAVAILABLE;
 use self::answer::{Body, ErrorAnswer, TOO_MANY};
 pub(super) use self::mcp_refusal::McpRefusal;
 use self::openai_problem as problem;
-pub(super) use self::openai_problem::Problem;
-pub(super) use self::render::{Render, refuse_openai, render, render_openai};
-pub(super) use self::wait_refusal::WaitRefusal;
+pub use self::openai_problem::Problem;
+pub use self::render::{Render, refuse_openai, render, render_openai};
+pub use self::wait_refusal::WaitRefusal;
 use crate::answer as answers;
 use crate::body::{ACCEPTED_CODINGS, BodyError};
 use crate::json::JsonError;
@@ -48,7 +48,7 @@ use crate::tokens::TokenError;
 
 /// Everything that can go wrong in a route of Variant B.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub enum Error {
     #[error("the address has sent too many requests")]
     AddressLimited { retry_after: Duration },
     #[error("there is no token")]
@@ -155,7 +155,7 @@ impl From<idempotency::Refusal> for Error {
     }
 }
 
-pub(super) const RATE_LIMITED: &str = "Rate limit exceeded";
+pub const RATE_LIMITED: &str = "Rate limit exceeded";
 
 /// What the empty 401 and 403 say to clients that read headers (RFC 6750, section 3).
 const TOKEN_NEEDED: HeaderValue = HeaderValue::from_static(r#"Bearer realm="agent-host""#);
@@ -286,7 +286,7 @@ impl Error {
     }
 
     /// Status and body for a failure that is told within an answer, not by one.
-    pub(super) fn status_and_body(&self, production: bool) -> (StatusCode, Value) {
+    pub fn status_and_body(&self, production: bool) -> (StatusCode, Value) {
         let answer = self.answer(production);
         let error = match answer.body {
             Body::Empty => Value::Null,
@@ -300,13 +300,13 @@ impl Error {
     }
 
     /// When its client is to come back, where the error passes by itself.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         self.answer(true).retry_after
     }
 
     /// Renders the error for a client of OpenAI, in the form that it reads. Whatever is wrong with a token is
     /// a 401 there.
-    pub(super) fn openai(&self, production: bool) -> (StatusCode, Value) {
+    pub fn openai(&self, production: bool) -> (StatusCode, Value) {
         let ErrorAnswer { status, body, .. } = self.answer(production);
         let (status, text): (_, Cow<'_, str>) = match (self, body) {
             (Self::OpenAi(problem), _) => return problem.rendered(),
@@ -342,7 +342,7 @@ impl Error {
     }
 
     /// What is said of it in the document: what a client gets in production.
-    pub(super) fn refused(&self) -> Refused {
+    pub fn refused(&self) -> Refused {
         let ErrorAnswer { status, body, retry_after, header } = self.answer(true);
         let body = match body {
             Body::Empty => RefusedBody::Empty,

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use run_service::layers::Ask;
-use run_service::streams::{FoundRun, RunEnd, RunFailure, RunStreams};
+use run_service::streams::{FoundRun, RunEnd, RunFailure, RunStreams, StreamPermit};
 use serde_json::{Value, json};
 
 use super::agent_response::Success;
@@ -21,10 +21,8 @@ use super::{documented, jobs};
 use crate::answer;
 use crate::dependencies::{RouteState, VariantB};
 use crate::openapi::{Operation, tags};
-use crate::path_id::{self, PathId, check_id};
-use crate::server_sent_events::{
-    self, CancelledRun, EventStream, OwnEvents, Position, ShowEnd, ShownEnd, StreamPermit,
-};
+use crate::request::path_id::{self, PathId, check_id};
+use crate::server_sent_events::{self, CancelledRun, EventStream, OwnEvents, Position, ShowEnd, ShownEnd};
 
 pub(super) fn describe_run() -> Operation {
     Operation::new("followRun", tags::AGENT, "Follow a run, from any event on")
@@ -199,11 +197,11 @@ async fn is_over(streams: &RunStreams, run: &FoundRun, after: Option<Position>) 
     }
 }
 
-pub(super) fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<StreamPermit, Error> {
+pub fn permit(edge: &RouteState<VariantB>, user_id: &str) -> Result<StreamPermit, Error> {
     edge.streams.acquire(user_id).ok_or(Error::TooManyStreams)
 }
 
-pub(super) fn location(run_id: &str) -> String {
+pub fn location(run_id: &str) -> String {
     format!("/api/agent/runs/{run_id}/events")
 }
 

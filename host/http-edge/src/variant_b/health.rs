@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::state::Shared;
 use super::timestamp::iso_8601;
 use crate::answer::RoutineAnswer;
-use crate::health_log::answer;
+use crate::answer::health_log::answer;
 use crate::openapi::{Operation, tags};
 
 pub(super) fn describe() -> Operation {

@@ -22,10 +22,10 @@ use super::state::Shared;
 use super::timestamp::iso_8601;
 use super::wait_body::WaitBody;
 use crate::answer;
+use crate::answer::result_json::ResultBody;
 use crate::openapi::{Operation, tags};
-use crate::path_id::{PathId, check_id, id};
+use crate::request::path_id::{PathId, check_id, id};
 use crate::request::{Field, read_query};
-use crate::result_json::ResultBody;
 
 pub(super) fn describe_job() -> Operation {
     Operation::new("readJob", tags::JOBS, "Read a job, or wait until it has ended")

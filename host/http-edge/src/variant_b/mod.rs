@@ -8,8 +8,7 @@
 //!
 //! `admin` is what administrators do with the tools: routes of its own under `/admin/`, in the same stack.
 //!
-//! `mcp_over_http` is the tools for clients of another protocol, at `/mcp`, and `openai` the agent for
-//! clients of OpenAI, under `/v1/`, in the same stack.
+//! `mcp_over_http` is the tools for clients of another protocol, at `/mcp`, in the same stack.
 //!
 //! `documented` says which errors routes have in common, `bodies` and `parameters` what a request says, and
 //! `asking` what the agent is asked for it. What both variants need is not in here.
@@ -17,15 +16,15 @@
 mod admin;
 mod agent;
 mod agent_response;
-mod api_stack;
-mod asking;
-mod auth;
-mod bodies;
+pub mod api_stack;
+pub mod asking;
+pub mod auth;
+pub mod bodies;
 mod cache;
-mod conversations;
-mod documented;
-mod error;
-mod events;
+pub mod conversations;
+pub mod documented;
+pub mod error;
+pub mod events;
 mod gateway;
 mod health;
 mod if_match;
@@ -33,14 +32,12 @@ mod job_accepted;
 mod jobs;
 #[cfg(feature = "mcp")]
 mod mcp_over_http;
-#[cfg(feature = "openai")]
-mod openai;
-mod parameters;
-mod rate_limit;
+pub mod parameters;
+pub mod rate_limit;
 mod ready;
 mod serverless;
-mod state;
-mod submit;
+pub mod state;
+pub mod submit;
 mod timestamp;
 mod wait_body;
 mod waits;
@@ -48,16 +45,14 @@ mod webhooks;
 
 use axum::Router;
 
-use crate::fallback;
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
+use crate::pages::fallback;
 use state::Shared;
 
 pub(crate) use admin::api as admin;
 #[cfg(feature = "mcp")]
 pub(crate) use mcp_over_http::api as mcp;
-#[cfg(feature = "openai")]
-pub(crate) use openai::api as openai;
 pub use wait_body::wait_json;
 pub use webhooks::webhook_message;
 

@@ -12,8 +12,7 @@ use crate::request::{Field, FromJson, Kind, Object, Pattern, request};
 
 /// So many of a page: enough for a screen, and few enough that one answer stays small
 /// (host/docs/interface/decisions-runs.md#jobs).
-pub(super) const LIMIT: Field =
-    Field::new("limit", Kind::WholeNumber).least(1).most(100).default(|| json!(20));
+pub const LIMIT: Field = Field::new("limit", Kind::WholeNumber).least(1).most(100).default(|| json!(20));
 
 pub(super) const STATUS: Field = Field::new(
     "status",

@@ -40,14 +40,14 @@ const USER_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remainin
 const USER_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// The headers of every answer.
-pub(super) const OF_ADDRESSES: [HeaderName; 4] = [POLICY, LIMIT, REMAINING, RESET];
+pub const OF_ADDRESSES: [HeaderName; 4] = [POLICY, LIMIT, REMAINING, RESET];
 
 /// Headers of answers to requests with a valid token.
-pub(super) const OF_USERS: [HeaderName; 3] = [USER_LIMIT, USER_REMAINING, USER_RESET];
+pub const OF_USERS: [HeaderName; 3] = [USER_LIMIT, USER_REMAINING, USER_RESET];
 
 /// When the requests to a route are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counting {
+pub enum Counting {
     /// Before the route sees them.
     Before,
     /// While it reads them: it has a [`RateCheck`] to wait for.
@@ -88,11 +88,7 @@ pub(super) async fn limit(
 }
 
 /// Counts what comes over a connection as one more request of its address and its user.
-pub(super) async fn admit(
-    edge: &Shared,
-    address: Option<ClientAddress>,
-    caller: &Caller,
-) -> Result<(), Error> {
+pub async fn admit(edge: &Shared, address: Option<ClientAddress>, caller: &Caller) -> Result<(), Error> {
     count(&*edge.variant.windows, edge.settings.rates, address, Some(caller.claims()), 1).await.check()
 }
 

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::health::{CheckResult, Checks};
 use super::state::Shared;
 use crate::answer::RoutineAnswer;
-use crate::health_log::answer;
+use crate::answer::health_log::answer;
 use crate::openapi::{Operation, tags};
 use crate::readiness::ToolsReport;
 

@@ -5,4 +5,4 @@ use std::sync::Arc;
 use crate::dependencies::{RouteState, VariantB};
 
 /// Shared by all of them.
-pub(super) type Shared = Arc<RouteState<VariantB>>;
+pub type Shared = Arc<RouteState<VariantB>>;

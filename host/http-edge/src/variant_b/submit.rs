@@ -90,7 +90,7 @@ async fn check_options(edge: &Shared, caller: &Caller, options: &Options) -> Res
 /// A conversation that is free now may be held by another run when the job's begins: then the job waits for
 /// it. A job that is there already, because its request is carried out again under its key, may be the one
 /// whose run holds it.
-pub(super) async fn refuse_busy(
+pub async fn refuse_busy(
     edge: &Shared,
     caller: &Caller,
     id: &str,

@@ -21,7 +21,7 @@ use super::wait_body::WaitBody;
 use crate::answer;
 use crate::body::Payload;
 use crate::openapi::{Operation, Parameter, tags};
-use crate::path_id::{PathId, check_id, id};
+use crate::request::path_id::{PathId, check_id, id};
 use crate::request::{Field, read_query};
 
 pub(super) fn describe_list() -> Operation {
@@ -117,11 +117,13 @@ pub(super) async fn decide_wait(
     let shown = super::if_match::only_tag(&headers)?;
     let DecisionRequest { decision, reason, arguments, answer } =
         bodies::read(payload, &edge.settings).await?;
-    let verdict = match decision {
-        Choice::Approve => Verdict::Approve,
-        Choice::Reject => Verdict::Reject { reason },
-        Choice::Edit => Verdict::Edit { arguments: arguments.ok_or(WaitRefusal::NoArguments)? },
-        Choice::Answer => Verdict::Answer { answer: answer.ok_or(WaitRefusal::NoArguments)? },
+    let verdict = match (decision, arguments, answer) {
+        (Choice::Approve, None, None) => Verdict::Approve,
+        (Choice::Reject, None, None) => Verdict::Reject { reason },
+        (Choice::Edit, Some(arguments), None) => Verdict::Edit { arguments },
+        (Choice::Answer, None, Some(answer)) => Verdict::Answer { answer },
+        // Whoever approves with arguments wants another call than the one that was shown.
+        _ => return Err(WaitRefusal::NoArguments.into()),
     };
     let proposed = ProposedDecision { by: caller.principal(), shown, verdict };
     let decided = edge.variant.waits.decide(&id, &proposed).await?;

@@ -18,7 +18,7 @@ use super::state::Shared;
 use super::timestamp::{iso_8601, iso_8601_of_millis};
 use crate::answer;
 use crate::openapi::{Operation, tags};
-use crate::path_id::{PathId, check_id};
+use crate::request::path_id::{PathId, check_id};
 
 /// Most bytes of a message. Of a larger one the result is left out, or what the job waits for: either can be
 /// read under its id.

@@ -169,7 +169,7 @@ async fn what_is_not_served_does_not_exist() {
         "A counts nobody"
     );
     let a = Service::with_invoke(Answers);
-    let bare = Fakes::configured(Answers, |edge| (b(edge).tool_admin, b(edge).openai) = (None, false));
+    let bare = Fakes::configured(Answers, |edge| (b(edge).tool_admin, b(edge).openai) = (None, None));
     for (service, prefixes) in [
         (&a, &["/api/", "/admin/", "/v1/", "/mcp", "/ready", "/console"][..]),
         (&Fakes::with_invoke(Answers).service, &["/agent/", "/health/"]),

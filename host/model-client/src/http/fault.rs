@@ -90,10 +90,15 @@ impl Faults {
             // What a provider's support asks for first.
             detail = format!("{detail} (provider's request id {})", self.quote(id));
         }
-        let (provider, retry_after) = (self.model.clone(), retry_after(response, now));
-        let quota_exhausted = error.is_some_and(ProviderError::is_quota_exhausted);
+        let retry_after = retry_after(response, now).or_else(|| error?.retry_after);
+        let provider = self.model.clone();
+        let quota_exhausted =
+            status == StatusCode::PAYMENT_REQUIRED || error.is_some_and(ProviderError::is_quota_exhausted);
+        let is_too_large = error.is_some_and(ProviderError::is_too_large);
         match status.as_u16() {
-            429 => ModelError::RateLimited { provider, detail, retry_after, quota_exhausted },
+            status if quota_exhausted || (status == 429 && !is_too_large) => {
+                ModelError::RateLimited { provider, detail, retry_after, quota_exhausted }
+            }
             408 | 409 | 500.. => ModelError::Unavailable { provider, detail, retry_after },
             _ => ModelError::Refused { provider, detail },
         }
@@ -169,11 +174,30 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             let error = faults().status(status, &response(&[], ""), None, SystemTime::UNIX_EPOCH);
             let fits = match status.as_u16() {
-                429 => matches!(error, ModelError::RateLimited { .. }),
+                402 => matches!(error, ModelError::RateLimited { quota_exhausted: true, .. }),
+                429 => matches!(error, ModelError::RateLimited { quota_exhausted: false, .. }),
                 408 | 409 | 500..=599 => matches!(error, ModelError::Unavailable { .. }),
                 _ => matches!(error, ModelError::Refused { .. }),
             };
             assert!(fits, "{status}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_account_without_credit_and_a_request_beyond_its_limit_are_told_from_too_many_requests() {
+        for (status, message, exhausted) in [
+            (400, "Your credit balance is too low to access the Anthropic API.", Some(true)),
+            (429, "Rate limit reached for gpt: Limit 30000, Used 29000, Requested 5000.", Some(false)),
+            (429, "Request too large for gpt: Limit 30000, Requested 38520.", None),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let error = ProviderError { message: message.into(), ..ProviderError::default() };
+            let error = faults().status(status, &response(&[], ""), Some(&error), SystemTime::UNIX_EPOCH);
+            let known = match error {
+                ModelError::RateLimited { quota_exhausted, .. } => Some(quota_exhausted),
+                _ => None,
+            };
+            assert_eq!(known, exhausted, "{message}");
         }
     }
 

@@ -1,6 +1,8 @@
 //! The body of a provider's error. Servers that imitate a provider's protocol rarely imitate its errors,
 //! hence the many forms that are read.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::transport::ERROR_LIMIT;
@@ -16,6 +18,8 @@ pub(crate) struct ProviderError {
     pub(crate) parameter: Option<String>,
     /// `type` of the error, and its `code` if that is a word, in lower case.
     pub(crate) kinds: Vec<String>,
+    /// How long to wait, if the body says so: Gemini sends no `Retry-After`.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl ProviderError {
@@ -26,7 +30,9 @@ impl ProviderError {
             return None;
         }
         let body: Value = serde_json::from_slice(body).ok()?;
-        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(&body);
+        // Gemini writes an error as a list of one.
+        let body = body.get(0).unwrap_or(&body);
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
         let message = match error {
             Value::String(text) => text.clone(),
             _ => ["message", "detail", "msg"]
@@ -44,6 +50,7 @@ impl ProviderError {
                 .filter_map(|key| error.get(key).and_then(Value::as_str))
                 .map(str::to_ascii_lowercase)
                 .collect(),
+            retry_after: retry_delay(error),
         })
     }
 
@@ -59,7 +66,9 @@ impl ProviderError {
             Some(400)
         } else if is(&["authentication", "invalid_api_key"]) {
             Some(401)
-        } else if is(&["permission", "billing"]) {
+        } else if is(&["billing"]) {
+            Some(402)
+        } else if is(&["permission"]) {
             Some(403)
         } else if is(&["not_found"]) {
             Some(404)
@@ -68,15 +77,36 @@ impl ProviderError {
         }
     }
 
-    /// Whether a content filter refused the conversation (Azure answers 400 with this code).
+    /// Whether a content filter refused the conversation or the reply: by the codes of Azure and Alibaba, or
+    /// in the words of OpenAI, DeepSeek and Anthropic, whose codes say only that the request is invalid.
     pub(crate) fn is_content_filter(&self) -> bool {
-        let words = ["content_filter", "content_policy_violation", "responsibleaipolicyviolation"];
-        self.kinds.iter().any(|kind| words.contains(&kind.as_str()))
+        let codes = [
+            "content_filter",
+            "content_policy_violation",
+            "responsibleaipolicyviolation",
+            "data_inspection_failed",
+        ];
+        let words = [
+            "your prompt was flagged as potentially violating",
+            "content exists risk",
+            "output blocked by content filtering policy",
+        ];
+        let text = self.message.to_ascii_lowercase();
+        self.kinds.iter().any(|kind| codes.contains(&kind.as_str()))
+            || words.iter().any(|words| text.contains(words))
     }
 
-    /// Whether the quota of the account is used up, for which OpenAI answers 429 as for too many requests.
+    /// Whether the quota of the account is used up, for which OpenAI answers 429 as for too many requests,
+    /// and Anthropic 400.
     pub(crate) fn is_quota_exhausted(&self) -> bool {
         self.kinds.iter().any(|kind| kind == "insufficient_quota")
+            || self.message.contains("credit balance is too low")
+    }
+
+    /// Whether this one request has more tokens than the account may use in a minute, however long it waits:
+    /// OpenAI answers 429 as for too many requests.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.message.contains("Request too large")
     }
 
     /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an
@@ -85,6 +115,13 @@ impl ProviderError {
         let text = self.message.to_ascii_lowercase();
         text.contains("could not finish the message because max_tokens")
     }
+}
+
+/// `{"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36.5s"}]}`
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let mut details = error.get("details")?.as_array()?.iter();
+    let seconds = details.find_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s'))?;
+    Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
 }
 
 #[cfg(test)]
@@ -102,12 +139,32 @@ mod tests {
             (r#"{"object":"error","message":"too long","code":40303}"#, Some("too long")),
             (r#"{"detail":[{"loc":["body"]}]}"#, Some(r#"[{"loc":["body"]}]"#)),
             (r#"{"error":null,"message":"m"}"#, Some("m")),
+            (r#"[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]"#, Some("no")),
+            ("[]", None),
             (r#"{"choices":[]}"#, None),
             ("<html>", None),
             ("", None),
         ] {
             let message = ProviderError::parse(body.as_bytes()).map(|error| error.message);
             assert_eq!(message.as_deref(), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn filters_are_known_by_their_codes_and_by_their_words() {
+        for (body, is_filter) in [
+            (r#"{"error":{"message":"The response was filtered.","code":"content_filter"}}"#, true),
+            (r#"{"error":{"message":"Input data","code":"data_inspection_failed"}}"#, true),
+            (
+                r#"{"error":{"message":"Invalid prompt: your prompt was flagged as potentially violating our usage policy.","code":"invalid_prompt"}}"#,
+                true,
+            ),
+            (r#"{"error":{"message":"Content Exists Risk","type":"invalid_request_error"}}"#, true),
+            (r#"{"error":{"message":"Output blocked by content filtering policy"}}"#, true),
+            (r#"{"error":{"message":"Invalid prompt: it is empty","code":"invalid_prompt"}}"#, false),
+        ] {
+            let error = ProviderError::parse(body.as_bytes()).unwrap();
+            assert_eq!(error.is_content_filter(), is_filter, "{body}");
         }
     }
 
@@ -127,6 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_in_the_body_is_read() {
+        let error = |delay: &str| {
+            let details = format!(r#"[{{"@type":"Help"}},{{"@type":"RetryInfo","retryDelay":"{delay}"}}]"#);
+            let body = format!(r#"[{{"error":{{"code":429,"message":"m","details":{details}}}}}]"#);
+            ProviderError::parse(body.as_bytes()).unwrap().retry_after
+        };
+        assert_eq!(error("36.5s"), Some(Duration::from_millis(36_500)));
+        for delay in ["36", "-1s", "s", "1e300s", "soon"] {
+            assert_eq!(error(delay), None, "{delay}");
+        }
+    }
+
+    #[test]
     fn the_kind_of_an_error_implies_a_status() {
         for (body, status) in [
             (r#"{"error":{"message":"m","code":502}}"#, Some(502)),
@@ -135,6 +205,7 @@ mod tests {
             (r#"{"error":{"message":"m","code":"insufficient_quota"}}"#, Some(429)),
             (r#"{"error":{"message":"m","type":"invalid_request_error"}}"#, Some(400)),
             (r#"{"error":{"message":"m","type":"authentication_error"}}"#, Some(401)),
+            (r#"{"error":{"message":"m","type":"billing_error"}}"#, Some(402)),
             (r#"{"error":{"message":"m","code":"model_not_found"}}"#, Some(404)),
             (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, None),
             (r#"{"error":"overloaded"}"#, None),

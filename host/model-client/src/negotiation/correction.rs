@@ -6,6 +6,7 @@
 //! other name or with fewer tokens. A caller without a limit of its own is given all that its budget leaves,
 //! which is often more than the model's own bound. This is no retry: that would send the same request.
 
+use super::token_bounds::{is_of_the_model, maximum, minimum, room};
 use crate::http::provider_error::ProviderError;
 use crate::protocol::provider_profile::ProviderProfile;
 
@@ -14,20 +15,23 @@ use crate::protocol::provider_profile::ProviderProfile;
 /// are served.
 const NAMED_WITHIN: usize = 120;
 
-/// A bound counts only among so many first characters of a refusal, for the same reason.
-const BOUND_WITHIN: usize = 200;
-
-/// No server demands a higher limit of tokens than this.
-const HIGHEST_MINIMUM: u32 = 64;
-
-/// No model's bound is lower. A smaller number counts something else: a version, a position.
-const LOWEST_BOUND: u32 = 16;
-
 /// What the format of an output is called in requests, the parallel calls, the texts that end a reply, and
 /// what asks for a stream.
-const FORMATS: [&str; 4] = ["response_format", "output_config", "output_format", "json_schema"];
+const FORMATS: [&str; 9] = [
+    "response_format",
+    "output_config",
+    "output_format",
+    "json_schema",
+    // vLLM and llama.cpp, of one that they cannot make a grammar of.
+    "JSON schema",
+    "json schema",
+    "Grammar error",
+    // Gemini and Groq, of one beside tools.
+    "response mime type",
+    "json mode",
+];
 const ONE_CALL: [&str; 2] = ["parallel_tool_calls", "disable_parallel_tool_use"];
-const STOP: [&str; 4] = ["stop_sequences", "'stop'", "`stop`", "\"stop\""];
+const STOP: [&str; 5] = ["stop_sequences", "'stop'", "`stop`", "\"stop\"", ": stop"];
 const STREAM: [&str; 4] = ["stream_options", "'stream'", "`stream`", "\"stream\""];
 
 /// What a refused request held, as far as a refusal can be about it.
@@ -89,17 +93,22 @@ pub(crate) fn correct(
         lasting(ProviderProfile { prompt_cache: false, ..profile })
     } else if sent.forbids_calls && profile.tool_choice && about("tool_choice") {
         lasting(ProviderProfile { tool_choice: false, ..profile })
-    } else if unsupported && profile.temperature && about("temperature") {
+    } else if (unsupported || message.contains("only")) && profile.temperature && about("temperature") {
         lasting(ProviderProfile { temperature: false, ..profile })
     } else if unsupported && renamed && !profile.completion_tokens && about("max_tokens") {
         lasting(ProviderProfile { completion_tokens: true, ..profile })
+    } else if !profile.nine_character_ids && message.contains("length of 9") && names(refusal, "call id") {
+        lasting(ProviderProfile { nine_character_ids: true, ..profile })
+    } else if let Some(room) = room(&message, sent.tokens) {
+        Some(Correction { profile: ProviderProfile { most_tokens: Some(room), ..profile }, lasting: false })
     } else if about("max_tokens") || about("max_completion_tokens") {
         if let Some(least) = minimum(&message, sent.tokens) {
             return lasting(ProviderProfile { least_tokens: Some(least), ..profile });
         }
         let most_tokens = Some(maximum(&message, sent.tokens)?);
-        let profile = ProviderProfile { most_tokens, ..profile };
-        Some(Correction { profile, lasting: is_of_the_model(&message) })
+        let bounded = ProviderProfile { most_tokens, ..profile };
+        // A server whose least limit is above its highest one would be asked the same again.
+        (bounded != profile).then(|| Correction { profile: bounded, lasting: is_of_the_model(&message) })
     } else {
         None
     }
@@ -115,6 +124,14 @@ pub(crate) fn refuses_streams(refusal: &ProviderError) -> bool {
             let of_tools = ["tool", "function", "schema"].iter().any(|word| message.contains(word));
             says_unsupported(&message) && !of_tools && STREAM.iter().any(|word| names(refusal, word))
         }
+    }
+}
+
+/// Whether a refusal is about a call that the model is to make: models that think take no such demand.
+pub(crate) fn refuses_demands(refusal: &ProviderError) -> bool {
+    match &refusal.parameter {
+        Some(parameter) => parameter == "tool_choice",
+        None => names(refusal, "tool_choice"),
     }
 }
 
@@ -136,62 +153,6 @@ fn is_of_every_format(refusal: &str) -> bool {
         ["this model", "extra inputs", "unknown parameter", "unrecognized request argument", "unknown field"];
     says(&parameter)
         && !says(&["schema for", "invalid schema", "context=", "format.schema", "property", "properties"])
-}
-
-/// Whether a bound is the model's own: the text says so, and names nothing that is used up.
-fn is_of_the_model(refusal: &str) -> bool {
-    let says = |words: &[&str]| words.iter().any(|word| refusal.contains(word));
-    let limit = ["maximum", "at most", "less than or equal", "valid range", "not in [", "this model", "<="];
-    let passing = [
-        " left",
-        "remaining",
-        "right now",
-        "currently",
-        "at the moment",
-        "available",
-        "quota",
-        "credit",
-        "afford",
-        "balance",
-        "budget",
-        "per minute",
-    ];
-    says(&limit) && !says(&passing)
-}
-
-/// The least limit of tokens that the server takes, if a refusal says that `sent` was less.
-fn minimum(refusal: &str, sent: u32) -> Option<u32> {
-    let small = ["below minimum", "minimum value", ">=", "at least", "greater than"];
-    let is_small = small.iter().any(|words| refusal.contains(words));
-    let numbers = numbers(refusal).filter(|number| (sent + 1..=HIGHEST_MINIMUM).contains(number));
-    if is_small && sent < HIGHEST_MINIMUM { numbers.min() } else { None }
-}
-
-/// The bound below `sent` that a refusal, in lower case, names: the largest number that can be one, because
-/// the others in such a text are `sent` itself or small.
-///
-/// `None` for a refusal that counts the conversation too: it is about that conversation's length.
-fn maximum(refusal: &str, sent: u32) -> Option<u32> {
-    let end = refusal.char_indices().nth(BOUND_WITHIN).map_or(refusal.len(), |(end, _)| end);
-    let beginning = &refusal[..end];
-    let about_the_conversation = ["context length", "context limit", "input length", "input token", "prompt"]
-        .iter()
-        .any(|words| beginning.contains(words));
-    numbers(beginning).filter(|number| !about_the_conversation && (LOWEST_BOUND..sent).contains(number)).max()
-}
-
-/// The whole numbers in a text. Digits within a name (`haiku-20240307`) are none.
-fn numbers(text: &str) -> impl Iterator<Item = u32> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.,".contains(c));
-    words.flat_map(|word| ungrouped(word.trim_matches(['.', ',', '-', '_'])))
-}
-
-/// The whole numbers in a word: one, perhaps with commas between its thousands, or several, separated by
-/// commas.
-fn ungrouped(word: &str) -> Vec<u32> {
-    let thousands = word.split(',').skip(1).all(|group| group.len() == 3);
-    let joined = if thousands { word.replace(',', "") } else { word.to_owned() };
-    joined.split(',').filter_map(|number| number.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -228,6 +189,7 @@ mod tests {
             ("max_tokens: only 512 left right now", 512, false),
             ("max_tokens: you can afford at most 512 with your credits", 512, false),
             ("max_tokens: at most 900 remaining this minute", 900, false),
+            ("This requires fewer max_tokens. You requested 20000, but can only afford 3919.", 3919, false),
             ("max_tokens: 20,000 is more than 16,384", 16_384, false),
         ] {
             let better = correction(ProviderProfile::OTHER, message, None, 20_000).unwrap();
@@ -246,6 +208,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_contradicts_itself_is_not_asked_the_same_again() {
+        let message = "max_tokens must be at least 60 and at most 16";
+        let profile =
+            ProviderProfile { most_tokens: Some(16), least_tokens: Some(60), ..ProviderProfile::OTHER };
+        assert_eq!(correction(profile, message, None, profile.tokens(20_000)), None);
+    }
+
+    #[test]
     fn refusals_of_a_parameter_are_understood() {
         let cold = Some(ProviderProfile { temperature: false, ..ProviderProfile::OTHER });
         let renamed = Some(ProviderProfile { completion_tokens: true, ..ProviderProfile::OTHER });
@@ -258,6 +228,8 @@ mod tests {
             (openai_temperature, Some("temperature"), cold),
             (openai_temperature, None, cold),
             ("`temperature` is deprecated for this model.", None, cold),
+            ("invalid temperature: only 1 is allowed for this model", None, cold),
+            ("`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.", None, cold),
             (openai_tokens, Some("max_tokens"), renamed),
             (openai_tokens, None, renamed),
             ("tool_choice: only 'auto' is taken", None, choosing),
@@ -292,6 +264,10 @@ mod tests {
             ),
             ("output_config: Extra inputs are not permitted", None, true),
             ("This response_format type is unavailable now", None, false),
+            ("Function calling with a response mime type: 'application/json' is unsupported", None, false),
+            ("json mode cannot be combined with tool/function calling", None, false),
+            ("The provided JSON schema contains features not supported by xgrammar.", None, false),
+            ("Grammar error: Unknown format: uri", None, false),
             (
                 "output_config.format.schema: For 'integer' type, properties maximum, minimum are not supported",
                 None,
@@ -311,6 +287,7 @@ mod tests {
         for (message, parameter, expected) in [
             ("Unsupported parameter: 'stop' is not supported with this model.", Some("stop"), Some(endless)),
             ("Unsupported parameter: 'stop' is not supported with this model.", None, Some(endless)),
+            ("Argument not supported on this model: stop", None, Some(endless)),
             ("Unknown parameter: parallel_tool_calls", None, Some(parallel)),
             ("the stop button is not supported", Some("messages"), None),
             ("Invalid schema for function 'parallel_tool_calls': it is not supported", None, None),
@@ -348,6 +325,14 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_another_providers_calls_are_mended_where_they_are_refused() {
+        let refusal = "Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.";
+        let mended = ProviderProfile { nine_character_ids: true, ..ProviderProfile::OTHER };
+        assert_eq!(corrected(ProviderProfile::OTHER, refusal, None), Some(mended));
+        assert_eq!(corrected(mended, refusal, None), None);
+    }
+
+    #[test]
     fn the_bound_of_a_models_tokens_is_understood() {
         let openai = "max_tokens is too large: 20000. This model supports at most 16384 completion tokens, \
                       whereas you provided 20000.";
@@ -379,14 +364,55 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_is_too_long_is_no_bound_for_others() {
-        for message in [
-            "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context length \
-             is 8192 tokens and your request has 150 input tokens (20000 > 8192 - 150).",
-            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input \
-             length or `max_tokens` and try again",
+    fn a_reply_gets_what_its_conversation_leaves_of_the_context_and_others_get_theirs() {
+        for (message, room) in [
+            (
+                "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context \
+                 length is 8192 tokens and your request has 150 input tokens (20000 > 8192 - 150).",
+                Some(8042),
+            ),
+            (
+                "This model's maximum context length is 8192 tokens. However, you requested 20150 tokens \
+                 (150 in the messages, 20000 in the completion). Please reduce the length of the messages.",
+                Some(8042),
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input \
+                 length or `max_tokens` and try again",
+                Some(10_000),
+            ),
+            (
+                "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 50 `inputs` tokens and 20000 \
+                 `max_new_tokens`",
+                Some(4047),
+            ),
+            (
+                "This model's maximum context length is 24000 tokens. However, you requested 20000 output \
+                 tokens and your prompt contains at least 4001 input tokens, for a total of at least 24001.",
+                Some(10_000),
+            ),
+            (
+                "You passed 4001 input tokens and requested 20000 output tokens. However, the model's context \
+                 length is only 24000 tokens, resulting in a maximum input length of 4000 tokens.",
+                Some(10_000),
+            ),
+            (
+                "This endpoint's maximum context length is 8192 tokens. However, you requested about 20350 \
+                 tokens (50 of text input, 300 of tool input, 20000 in the output).",
+                Some(10_000),
+            ),
+            (
+                "Request too large for model `m` in organization `o` service tier `on_demand` on tokens per \
+                 minute (TPM): Limit 6000, Requested 20900, please reduce your message size and try again.",
+                Some(10_000),
+            ),
+            ("Rate limit reached for model `m`: Limit 6000, Used 5034, Requested 20000.", None),
+            ("This model's maximum context length is 8192 tokens, your messages have 9000 tokens.", None),
+            ("maximum context length is 8192 tokens: 8150 in the messages, 20000 in the reply", None),
         ] {
-            assert_eq!(corrected(ProviderProfile::OTHER, message, None), None, "{message}");
+            let better = correction(ProviderProfile::OTHER, message, None, 20_000);
+            let better = better.map(|better| (better.profile.most_tokens, better.lasting));
+            assert_eq!(better, room.map(|room| (Some(room), false)), "{message}");
         }
     }
 

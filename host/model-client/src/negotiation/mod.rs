@@ -5,15 +5,18 @@
 //! that the caller has brought along is not left out, because the caller counts on it: its refusal ends the
 //! call.
 //!
-//! - [`correction`]: what a refusal of a parameter says. [`refused_tools`]: which tool a provider refuses.
+//! - [`correction`]: what a refusal of a parameter says. [`reasoning`]: what a model that reasons refuses.
+//!   [`token_bounds`]: how many tokens may be asked for. [`refused_tools`]: which tool a provider refuses.
 //! - [`profile_cache`]: what was learnt, for ten minutes.
 
 pub(crate) mod correction;
 pub(crate) mod profile_cache;
+mod reasoning;
 mod refused_tools;
+mod token_bounds;
 
 use agent_core::ports::{ModelRequest, ToolChoice};
-use agent_core::words::{ModelReply, Usage};
+use agent_core::words::{Message, ModelReply, Usage};
 
 use crate::http::provider_error::ProviderError;
 use crate::protocol::provider_profile::ProviderProfile;
@@ -104,9 +107,21 @@ impl<'a> Negotiation<'a> {
         if correction::refuses_streams(refusal) {
             self.is_stream_refused = false;
         }
-        let forbids_calls = self.request.tool_choice == ToolChoice::None && self.shows_tools();
+        let shows_tools = self.shows_tools();
+        if let Some(better) = reasoning::correct(self.profile, refusal, shows_tools, self.has_calls()) {
+            self.learnt = Some(better);
+            self.profile = better;
+            return true;
+        }
+        let demands_call = matches!(self.request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
+        if demands_call && correction::refuses_demands(refusal) {
+            // Only this caller demands it. A search for a refused tool would end with all of them.
+            self.request.tool_choice = ToolChoice::Auto;
+            return true;
+        }
+        let forbids_calls = self.request.tool_choice == ToolChoice::None && shows_tools;
         let rules = self.request.rules;
-        let may_call = self.shows_tools() && self.request.tool_choice != ToolChoice::None;
+        let may_call = shows_tools && self.request.tool_choice != ToolChoice::None;
         let sent = SentParameters {
             tokens: self.profile.tokens(self.request.max_tokens),
             forbids_calls,
@@ -163,6 +178,15 @@ impl<'a> Negotiation<'a> {
 
     fn shows_tools(&self) -> bool {
         self.request.tools.tools().iter().any(|tool| self.offers(&tool.name))
+    }
+
+    /// Whether the model has called tools in the conversation.
+    fn has_calls(&self) -> bool {
+        let calls = |message: &Message| match message {
+            Message::Assistant { tool_calls, .. } => !tool_calls.is_empty(),
+            Message::System { .. } | Message::User { .. } | Message::Tool { .. } => false,
+        };
+        self.request.messages.iter().any(calls)
     }
 
     fn shown(&self) -> Vec<&'a str> {

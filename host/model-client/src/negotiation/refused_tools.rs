@@ -206,6 +206,8 @@ fn is_about_tools(refusal: &ProviderError) -> bool {
         "context size",
         "context window",
         "context_length",
+        "thought_signature",
+        "reasoning_content",
     ];
     refuses_all(refusal) || (mentions(&["tool", "function", "schema", "grammar"]) && !mentions(&conversation))
 }
@@ -221,6 +223,8 @@ fn refuses_all(refusal: &ProviderError) -> bool {
         "tool choice requires",
         "tools are not supported",
         "tool use is not supported",
+        "calling is not supported",
+        "calling is not enabled",
         "tools is not supported",
         "requires --jinja",
         "tools param requires",
@@ -381,7 +385,11 @@ mod tests {
         assert_eq!(search(&SHOWN, &["add", "text_stats"], named).0, ["add", "text_stats"]);
         let unnamed = |_: &[&str]| provider_error("failed to parse grammar", None);
         assert_eq!(search(&SHOWN, &SHOWN, unnamed).0, SHOWN);
-        for words in ["model \"gemma\" does not support tools", "No endpoints found that support tool use."] {
+        for words in [
+            "model \"gemma\" does not support tools",
+            "No endpoints found that support tool use.",
+            "Function calling is not enabled for models/gemma-3-27b-it",
+        ] {
             let none = |_: &[&str]| provider_error(words, None);
             assert_eq!(search(&SHOWN, &SHOWN, none), (SHOWN.map(str::to_owned).to_vec(), 2));
         }
@@ -394,6 +402,7 @@ mod tests {
             ("An assistant message with 'tool_calls' must be followed by tool messages", None),
             ("messages.1.content.0.tool_use.id: String should match pattern", None),
             ("the request exceeds the available context size, with its tools", None),
+            ("Function call is missing a thought_signature: function call `default_api:add`", None),
             ("Invalid value: the tool list", Some("messages[0].content")),
         ] {
             assert!(

@@ -10,6 +10,8 @@ pub(crate) struct ProviderProfile {
     /// Ids of tool calls must be short. Elsewhere they are sent back unchanged, however long: some gateways
     /// keep a model's state in them.
     pub(crate) short_ids: bool,
+    /// Ids of tool calls must have nine letters and digits (Mistral).
+    pub(crate) nine_character_ids: bool,
     /// The most tokens of a reply that a request may ask for, once the model has refused more.
     pub(crate) most_tokens: Option<u32>,
     /// The fewest tokens of a reply that a request may ask for, once the server has refused fewer.
@@ -28,6 +30,20 @@ pub(crate) struct ProviderProfile {
     pub(crate) stop: bool,
     /// The server streams its replies.
     pub(crate) stream: bool,
+    /// The model takes tools while it reasons. Where it does not, requests with tools tell it not to reason.
+    pub(crate) reasons_beside_tools: bool,
+    /// The provider wants back what the model thought before it called tools.
+    pub(crate) thoughts: Option<Thoughts>,
+}
+
+/// The form in which a provider wants back what its model thought. Thoughts are not kept: what is sent in
+/// their place says nothing, and the provider takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thoughts {
+    /// `reasoning_content` of every message of the model (DeepSeek, Moonshot, Xiaomi).
+    Text,
+    /// A signature of the first call of every such message (Gemini).
+    Signature,
 }
 
 impl ProviderProfile {
@@ -36,6 +52,7 @@ impl ProviderProfile {
         temperature: true,
         completion_tokens: true,
         short_ids: true,
+        nine_character_ids: false,
         most_tokens: None,
         least_tokens: None,
         tool_choice: true,
@@ -45,6 +62,8 @@ impl ProviderProfile {
         one_call: true,
         stop: true,
         stream: true,
+        reasons_beside_tools: true,
+        thoughts: None,
     };
     /// Everybody else: the many servers that imitate OpenAI all know the old name of the token limit.
     pub(crate) const OTHER: Self = Self {

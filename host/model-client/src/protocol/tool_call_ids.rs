@@ -56,9 +56,23 @@ pub(crate) fn portable_id(id: &str, fits: impl FnOnce(&str) -> bool) -> Cow<'_, 
     if fits(id) {
         return Cow::Borrowed(id);
     }
+    Cow::Owned(format!("call_{:016x}", hash(id)))
+}
+
+/// `id` if it has nine letters and digits, as Mistral demands, else a hash of it that has.
+pub(crate) fn nine_characters(id: &str) -> Cow<'_, str> {
+    if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    let mut digits = format!("{:016x}", hash(id));
+    digits.truncate(9);
+    Cow::Owned(digits)
+}
+
+fn hash(id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
-    Cow::Owned(format!("call_{:016x}", hasher.finish()))
+    hasher.finish()
 }
 
 /// A tool's name as a model wrote it, changed into one that every provider accepts. Models invent names such
@@ -106,6 +120,17 @@ mod tests {
         assert_eq!(portable_id(&long, fits), portable_id(&long, fits));
         assert_ne!(portable_id(&long, fits), portable_id(&"b".repeat(41), fits));
         assert!(fits(&portable_id(&long, fits)));
+    }
+
+    #[test]
+    fn ids_of_nine_characters_are_made_of_others() {
+        assert_eq!(nine_characters("D681PevKs"), "D681PevKs");
+        for id in ["call_1234", "call_1", "x", "ids of elsewhere"] {
+            let short = nine_characters(id);
+            assert!(short.len() == 9 && short.chars().all(|c| c.is_ascii_alphanumeric()), "{short}");
+            assert_eq!(nine_characters(id), short);
+        }
+        assert_ne!(nine_characters("call_1"), nine_characters("call_2"));
     }
 
     #[test]

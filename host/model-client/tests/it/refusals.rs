@@ -267,3 +267,65 @@ async fn a_schema_that_a_provider_refuses_is_put_in_words_for_its_caller_alone()
         provider.requests().iter().map(|request| request.body["response_format"].is_object()).collect();
     assert_eq!(asked, [true, false, true]);
 }
+
+/// OpenAI's newer models reason by default, and take tools in chat completions only while they do not.
+#[tokio::test]
+async fn a_model_that_takes_no_tools_while_it_reasons_is_told_not_to_when_it_is_shown_any() {
+    let words = "Function tools with reasoning_effort are not supported for gpt-5.6-sol in \
+                 /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to \
+                 'none'.";
+    let refusal = json!({"error": {"message": words, "param": "reasoning_effort", "code": null}});
+    let reply = Answer::reply(openai(), "3");
+    let script = [Answer::text(400, &refusal.to_string()), reply.clone(), reply.clone(), reply];
+    let provider = ScriptedProvider::start(openai(), script).await;
+    let model = model(openai(), &provider);
+    ask(&model).await.unwrap();
+    ask(&model).await.unwrap();
+    model.complete(ModelRequest { tools: &Catalog::default(), ..request() }).await.unwrap();
+    let sent = provider.requests();
+    let efforts: Vec<_> = sent.iter().map(|request| request.body["reasoning_effort"].as_str()).collect();
+    assert_eq!(efforts, [None, Some("none"), Some("none"), None]);
+    assert_eq!(sent.iter().map(|request| shown(request).len()).collect::<Vec<_>>(), [1, 1, 1, 0]);
+}
+
+/// Gemini writes errors as a list. Its refusal names a tool, which is no reason to do without it.
+#[tokio::test]
+async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
+    let words = "Function call is missing a thought_signature in functionCall parts. This is required for \
+                 tools to work correctly. Additional data, function call `default_api:add` , position 2.";
+    let refusal = json!([{"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}}]);
+    let reply = Answer::reply(openai(), "3");
+    let script = [Answer::text(400, &refusal.to_string()), reply.clone(), reply];
+    let provider = ScriptedProvider::start(openai(), script).await;
+    let model = model(openai(), &provider);
+    ask(&model).await.unwrap();
+    ask(&model).await.unwrap();
+    assert_eq!(model.refused_tools(), 0);
+    let sent = provider.requests();
+    let is_signed = |request: &Request| {
+        request.body.pointer("/messages/1/tool_calls/0/extra_content/google/thought_signature").is_some()
+    };
+    assert_eq!(sent.iter().map(is_signed).collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[tokio::test]
+async fn a_demand_for_a_call_that_a_provider_refuses_is_dropped_and_takes_no_tool_from_others() {
+    let tools = catalog("d");
+    for (protocol, words) in [
+        (openai(), "The tool_choice parameter does not support being set to required in thinking mode"),
+        (anthropic(), "tool_choice: type \"tool\" and \"any\" are not supported for this model."),
+    ] {
+        for tool_choice in [ToolChoice::Required, ToolChoice::Tool("add")] {
+            let script = [Answer::error(400, words), Answer::reply(protocol, "3")];
+            let provider = ScriptedProvider::start(protocol, script).await;
+            let model = model(protocol, &provider);
+            let request = ModelRequest { tools: &tools, tool_choice, ..request() };
+            assert_eq!(model.complete(request).await.unwrap().content, "3");
+            assert_eq!(model.refused_tools(), 0);
+            let sent = provider.requests();
+            let demands: Vec<_> = sent.iter().map(|sent| !sent.body["tool_choice"].is_null()).collect();
+            assert_eq!(demands, [true, false]);
+            assert_eq!(shown(&sent[1]).len(), 4);
+        }
+    }
+}

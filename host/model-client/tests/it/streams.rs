@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Deltas, Model, ModelError, ModelRequest};
-use agent_core::words::{ModelReply, Usage};
+use agent_core::words::{Finish, ModelReply, Usage};
 use model_client::Provider;
 use serde_json::json;
 
@@ -107,6 +107,19 @@ async fn a_stream_that_breaks_off_is_asked_for_again_and_what_was_told_is_taken_
             assert_eq!(reply.unwrap().content, "Hello", "{broken:?}");
             assert_eq!((told.as_str(), asked), ("Hello|Hello", 2), "{broken:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_stops_a_stream_ends_the_reply_and_is_not_asked_again() {
+    let said = "Output blocked by content filtering policy";
+    for protocol in both() {
+        let (words, _) = events(protocol, &["Hel"]);
+        let error = json!({"type": "error", "error": {"message": said}});
+        let (reply, told, asked) = ask(protocol, [stream(&format!("{words}data: {error}\n\n"))]).await;
+        let reply = reply.unwrap();
+        assert_eq!((reply.content.as_str(), reply.finish), (said, Finish::ContentFilter));
+        assert_eq!((told.as_str(), asked), ("Hel", 1));
     }
 }
 

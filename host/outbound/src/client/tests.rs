@@ -1,10 +1,15 @@
 //! The client against servers on real sockets that speak HTTP by hand, one connection after the other.
 
-use futures::future::join;
+use std::future::pending;
+use std::io;
+
+use futures::future::{BoxFuture, join};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::resolve::{LookupSlot, Resolve};
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -50,7 +55,7 @@ async fn requests_share_a_connection_until_the_server_closes_it() {
             post(&client, &url).await;
         }
         // The server's end is noticed by the connection's task.
-        while client.0.dialer.waiting().1 > 0 {
+        while client.dialer.waiting().1 > 0 {
             tokio::task::yield_now().await;
         }
         post(&client, &url).await;
@@ -88,4 +93,35 @@ async fn a_server_that_sends_interim_responses_without_end_is_given_up() {
     let (failed, ()) = join(asking, serving).await;
     let problem = failed.unwrap_err().problem();
     assert!(problem.contains("more came on the connection"), "{problem}");
+}
+
+/// Knows one name. Others never end, and keep their slots as threads in `getaddrinfo` would.
+#[derive(Debug, Default)]
+struct HangingResolver(Mutex<Vec<LookupSlot>>);
+
+impl Resolve for HangingResolver {
+    fn resolve(&self, host: String, slot: LookupSlot) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        if host == "answers.test" {
+            return Box::pin(async { Ok(vec![IpAddr::from([127, 0, 0, 1])]) });
+        }
+        self.0.lock().push(slot);
+        Box::pin(pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_hang_cost_their_owner_a_share_of_the_lookups_and_nobody_else() {
+    let resolver = Arc::new(HangingResolver::default());
+    let dialer = Arc::new(Dialer::new(resolver, None, LOOKUPS, PoolBounds::NONE));
+    let client = Client { dialer, owner: "".into(), connect: Duration::from_secs(5) };
+    let (hanging, other) = (client.on_behalf_of("u1"), client.on_behalf_of("u2"));
+    let [hangs, answers] = ["hangs", "answers"].map(|name| {
+        let url = format!("http://{name}.test/");
+        Url::parse(&url).unwrap()
+    });
+    for _ in 0..LOOKUPS.in_all {
+        assert!(hanging.addresses(&hangs, Reach::Private).await.unwrap_err().is_timeout());
+    }
+    assert!(hanging.addresses(&answers, Reach::Private).await.unwrap_err().is_timeout());
+    assert_eq!(other.addresses(&answers, Reach::Private).await.unwrap(), [IpAddr::from([127, 0, 0, 1])]);
 }

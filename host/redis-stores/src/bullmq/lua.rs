@@ -66,6 +66,15 @@ pub(super) fn reprocess() -> Script {
     Script::new(&format!("{reprocess}{}", include_str!("scripts/reprocess.lua")))
 }
 
+/// Adds the next iteration of a job scheduler, also when the memory of Redis is full: the write before it
+/// takes none (`scripts/claim.lua`). Otherwise its jobs would be claimed and given up until there is room.
+pub(super) fn schedule() -> Script {
+    let update = function("update_job_scheduler", official!("updateJobScheduler-12.lua"));
+    Script::new(&format!(
+        "{update}redis.call('ZREM', KEYS[7], '')\nreturn update_job_scheduler(KEYS, ARGV)\n"
+    ))
+}
+
 /// Removes a job that has ended, and leaves one that was retried meanwhile.
 pub(super) fn remove_ended() -> Script {
     let remove = function("remove_job", official!("removeJob-2.lua"));

@@ -162,7 +162,7 @@ impl OfficialScripts {
             remove_ended: lua::remove_ended(),
             reprocess: lua::reprocess(),
             retry: lua::end_attempt(official!("retryJob-11.lua")),
-            schedule: lua::plain(official!("updateJobScheduler-12.lua")),
+            schedule: lua::schedule(),
         }
     }
 

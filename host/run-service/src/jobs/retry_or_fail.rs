@@ -75,6 +75,17 @@ impl Disposition {
         }
     }
 
+    /// What the attempt says about the provider, where it does not say that by how it ended: with a result, or
+    /// because its run waits for somebody. Either may be folded from the journal alone.
+    pub(super) fn heard(self, has_replied: bool) -> Self {
+        match self.outcome {
+            AttemptOutcome::Completed | AttemptOutcome::Parked if has_replied => {
+                Self { provider: Provider::Answered, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Has a job wait where people look for what waits, if it is handed back for a while and its run waits
     /// for somebody: what they decide meanwhile has it claimed.
     pub(super) fn parked_meanwhile(self, open: OpenKinds) -> Self {
@@ -116,8 +127,7 @@ fn completed(answer: &RunAnswer) -> Disposition {
             outcome: AttemptOutcome::Completed,
             is_excused: false,
             pause: false,
-            // The run of a direct call asks none.
-            provider: if answer.result.iterations == 0 { Provider::Unknown } else { Provider::Answered },
+            provider: Provider::Unknown,
         },
         Err(_) => end_failed(INTERNAL.to_owned(), false),
     }

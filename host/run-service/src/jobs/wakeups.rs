@@ -10,6 +10,8 @@ use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::loop_driver::Flag;
+
 /// Signals between the workers and the callers of one process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JobSignals(Arc<SignalTable>);
@@ -55,6 +57,8 @@ pub(super) struct Running {
     signals: JobSignals,
     job_id: String,
     cancel: CancellationToken,
+    /// Set when the model has replied in this attempt.
+    pub(super) model_replied: Flag,
 }
 
 /// A caller that waits for a job.
@@ -73,7 +77,8 @@ impl JobSignals {
         let cancel = CancellationToken::new();
         let attempt = Attempt { user_id: user_id.to_owned(), cancel: cancel.clone() };
         self.0.entries.lock().running.insert(job_id.to_owned(), attempt);
-        Running { signals: self.clone(), job_id: job_id.to_owned(), cancel }
+        let (signals, model_replied) = (self.clone(), Flag::default());
+        Running { signals, job_id: job_id.to_owned(), cancel, model_replied }
     }
 
     /// Whether an attempt at a job of that user is under way here. Whoever watched the job before asking is

@@ -212,7 +212,7 @@ impl Worker {
             Ok(data) => self.run(claim, data, &running, stopping).await,
             Err(problem) => End::Unreadable(problem.clone()),
         };
-        let mut disposition = end.disposition();
+        let mut disposition = end.disposition().heard(running.model_replied.is_set());
         let spared = match disposition.provider {
             Provider::Answered => {
                 self.provider.answered();
@@ -271,9 +271,10 @@ impl Worker {
         running: &Running,
         stopping: &CancellationToken,
     ) -> End {
-        let cancel = CancellationToken::new();
+        let (cancel, model_replied) = (CancellationToken::new(), running.model_replied.clone());
+        let control = RunControl { cancel: Some(cancel.clone()), model_replied, ..RunControl::default() };
         // A run that panics must not take the worker with it.
-        let run = AssertUnwindSafe(self.invoke(claim, data, stopping, &cancel)).catch_unwind();
+        let run = AssertUnwindSafe(self.invoke(claim, data, stopping, control)).catch_unwind();
         let mut run = std::pin::pin!(run);
         let end = tokio::select! {
             biased;
@@ -299,8 +300,9 @@ impl Worker {
         claim: &Claim,
         data: &JobData,
         stopping: &CancellationToken,
-        cancel: &CancellationToken,
+        control: RunControl,
     ) -> Result<RunAnswer, InvokeError> {
+        let cancel = control.cancel.clone().unwrap_or_default();
         let _permit = tokio::select! {
             biased;
             () = stopping.cancelled() => return Err(RunError::Stopped.into()),
@@ -322,11 +324,10 @@ impl Worker {
                 stop: stopping.clone(),
             }),
             control: RunControl {
-                cancel: Some(cancel.clone()),
                 live: Some(self.live.run(&claim.run_id)),
                 children: self.children(),
                 observer: WaitObserver(self.context.observer.clone()),
-                ..RunControl::default()
+                ..control
             },
             options: data.options.options.clone(),
             ..Ask::new(claim.job_id.clone(), data.input().to_owned())

@@ -32,9 +32,10 @@ impl<I> Breaker<I> {
 impl<I: Invoke> Invoke for Breaker<I> {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
         let pass = self.circuit.enter().map_err(|retry_after| InvokeError::CircuitOpen { retry_after })?;
+        let replied = ask.control.model_replied.clone();
         let answer = AssertUnwindSafe(self.inner.invoke(ask)).catch_unwind().await;
         let mut answer = answer.unwrap_or(Err(RunError::Panicked.into()));
-        match pass.end(judge(&answer)) {
+        match pass.end(judge(&answer, replied.is_set())) {
             Some(Transition::Opened) => warn!("the agent fails too often: its circuit opens"),
             Some(Transition::Closed) => info!("the agent answers again: its circuit closes"),
             None => {}
@@ -48,13 +49,16 @@ impl<I: Invoke> Invoke for Breaker<I> {
 
 /// What an answer says about the agent. Refusals of the provider are the request's own fault as often as not,
 /// and a caller must not be able to open the circuit for everybody else.
-fn judge(answer: &Result<RunAnswer, InvokeError>) -> Verdict {
+fn judge(answer: &Result<RunAnswer, InvokeError>, has_replied: bool) -> Verdict {
     match answer {
         Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
+        // A run that waits for somebody behind a reply has been answered as well.
+        Ok(_) | Err(InvokeError::Waits { .. } | InvokeError::Run(RunError::Parked { .. })) if has_replied => {
+            Verdict::Success
+        }
         // No model was asked.
-        Ok(answer) if answer.result.iterations == 0 => Verdict::Neither,
-        Ok(_)
-        | Err(InvokeError::Run(RunError::Model(
+        Ok(_) => Verdict::Neither,
+        Err(InvokeError::Run(RunError::Model(
             ModelError::Refused { .. } | ModelError::RefusedFunctions { .. },
         ))) => Verdict::Success,
         Err(InvokeError::TimedOut { .. } | InvokeError::Run(RunError::Model(_) | RunError::Panicked)) => {
@@ -82,13 +86,19 @@ fn judge(answer: &Result<RunAnswer, InvokeError>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use agent_core::circuit_breaker::{CircuitState, DEFAULT_MIN_VOLUME, RESET_TIMEOUT, Transitions};
+    use agent_core::ports::{Epoch, Journal as _};
+    use agent_core::testing::{EchoTools, TestRuns, asks_for, says, task};
+    use agent_core::words::Event;
+    use serde_json::json;
 
     use super::*;
     use crate::layers::Deadline;
-    use crate::testing::ScriptedInvoke;
+    use crate::loop_driver::RunClaim;
+    use crate::testing::{ScriptedInvoke, scripted_agent};
 
     fn ask() -> Ask {
         Ask::new("r".into(), "hi".into())
@@ -156,6 +166,30 @@ mod tests {
         }
         assert_eq!(circuit.state(), CircuitState::Open);
         assert_eq!(circuit.transitions(), Transitions { opened: 1, closed: 0 });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_closes_the_circuit_though_its_run_waits_and_one_that_is_only_folded_does_not() {
+        let started = Event::Started { task: task("hi"), tools: "sha256:test".into() };
+        for (journaled, state) in [
+            (vec![], CircuitState::Closed),
+            (vec![started, Event::from(says("done"))], CircuitState::HalfOpen),
+        ] {
+            let circuit = agent_core::testing::circuit(1);
+            circuit.enter().unwrap().end(Verdict::Failure);
+            tokio::time::advance(RESET_TIMEOUT).await;
+            let runs = Arc::new(TestRuns::default());
+            let ask = Ask { run_id: "run_1".into(), ..ask() };
+            runs.append(&ask.run_id, Epoch(1), 0, &journaled).await.unwrap();
+            let tools = EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy");
+            let agent = scripted_agent([Ok(asks_for(&[("1", "pay", json!({}))]))], tools, runs);
+            let breaker = Breaker::new(agent, circuit.clone());
+            let claim = Some(RunClaim { job_id: "1".into(), epoch: Epoch(2), ..RunClaim::default() });
+            let answer = breaker.invoke(Ask { claim, ..ask }).await;
+            let is_parked = matches!(answer, Err(InvokeError::Run(RunError::Parked { .. })));
+            assert_eq!((answer.is_ok(), is_parked), (!journaled.is_empty(), journaled.is_empty()));
+            assert_eq!(circuit.state(), state);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -206,6 +206,7 @@ impl Driver<'_> {
         let replied = self.model.complete(request).in_trace(span.inner()).await;
         gen_ai::chat_ended(&span, &replied);
         let reply = replied.map_err(RunError::Model)?;
+        self.control.model_replied.set();
         let fault = match run.format_of(&call, &reply) {
             Some(format) => output_check::fault(format, &reply.content).await,
             None => None,

@@ -78,6 +78,9 @@ pub struct RunControl {
     pub(crate) began_behind_turns: Flag,
     /// Set while the run calls tools.
     pub(crate) calls_tools: Flag,
+    /// Set when the model has replied in this attempt at the run: the replies of earlier ones, which a run is
+    /// folded from, say nothing about the provider of now.
+    pub(crate) model_replied: Flag,
     /// How it begins runs of its own.
     pub children: ChildRuns,
     pub(crate) observer: WaitObserver,

@@ -19,6 +19,7 @@
 mod children;
 mod ending;
 mod job_of_run;
+mod permits;
 mod recorded_result;
 mod resumable_reader;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use agent_core::ports::{Journal, JournalError, JournalResult, RunStore, Spawn};
 use agent_core::words::{CancelOutcome, Event, Job, JobStatus, Principal, RunOutcome, RunRecord, StopReason};
 use tokio::time::sleep;
 
+pub use permits::{MOST_STREAMS, StreamPermit, StreamPermits};
 pub use recorded_result::{Interruption, RunEnd, RunFailure};
 pub use resumable_reader::{Followed, Following};
 
@@ -47,6 +49,10 @@ use children::{Family, through_children};
 use ending::{Ends, RunOfJob, of_handle, of_job, of_record, of_recorded_job};
 use job_of_run::job_of_run;
 use resumable_reader::{EndsWithProcess, Source};
+
+/// How long a stream lasts at most that does not end by itself. Clients begin another one, with a token that
+/// is good then.
+pub const STREAM_LIFE: Duration = Duration::from_hours(1);
 
 /// How often a run is cancelled whose owner appends at the same moment.
 const CANCEL_ATTEMPTS: u32 = 8;

@@ -118,7 +118,8 @@ impl ScriptedInvoke {
 #[boxed_async]
 impl Invoke for ScriptedInvoke {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
-        let cancel = ask.control.cancel.clone().unwrap_or_default();
+        let (cancel, replied) = (ask.control.cancel.clone(), ask.control.model_replied.clone());
+        let cancel = cancel.unwrap_or_default();
         self.0.asked.lock().push(ask);
         let next = self.0.script.lock().pop_front();
         let act = {
@@ -131,6 +132,9 @@ impl Invoke for ScriptedInvoke {
         match act {
             Some(Act::Answer { after, answer }) => {
                 tokio::time::sleep(after).await;
+                if matches!(&*answer, Ok(answer) if answer.result.iterations > 0) {
+                    replied.set();
+                }
                 *answer
             }
             Some(Act::Hang) => {

@@ -382,7 +382,10 @@ fn check(wait: &JobWait, proposed: &ProposedDecision, now: u64) -> Result<(), No
 
 /// Whether the tool's schema allows these arguments.
 fn fits(tools: &dyn ToolSet, tool: &str, arguments: &Value) -> Result<(), NotDecided> {
-    let Some(tool) = tools.catalog().get(tool) else { return Err(NotDecided::NotWaiting) };
+    let Some(tool) = tools.catalog().get(tool) else {
+        let why = "cannot be checked: the tool is not there by now";
+        return Err(NotDecided::BadArguments(why.to_owned()));
+    };
     meets(&tool.input_schema, arguments, "the arguments")
 }
 

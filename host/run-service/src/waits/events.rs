@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{JobWait, NotDecided, Proposal, ProposedDecision, WaitError, Waits};
 use crate::clock;
+use crate::job_pages::read_page;
 
 /// How many jobs are listed at once.
 const PAGE: usize = 100;
@@ -38,8 +39,8 @@ impl Waits {
         event: &Delivery,
     ) -> Result<usize, NotDecided> {
         let wanted = JobQuery { user_id, status: None, limit: PAGE, cursor: None };
-        let mut newest = self.queue.list(&wanted).await.map_err(WaitError::from)?.jobs;
-        newest.retain(|job| !job.status.has_ended());
+        let is_open = |job: &Job| !job.status.has_ended();
+        let newest = read_page(&*self.queue, &wanted, is_open).await.map_err(WaitError::from)?.jobs;
         let mut delivered = 0;
         for jobs in newest.chunks(AT_ONCE) {
             for of_job in join_all(jobs.iter().map(|job| self.deliver_to(job, by, event))).await {
@@ -66,7 +67,7 @@ impl Waits {
     /// whether there is any.
     async fn deliver_to(&self, job: &Job, by: &Principal, event: &Delivery) -> Result<bool, NotDecided> {
         loop {
-            let mut waits = self.readable(job).await?;
+            let mut waits = self.readable(job).await?.unwrap_or_default();
             waits.retain(|wait| event.is_for(wait));
             if waits.is_empty() {
                 return Ok(false);

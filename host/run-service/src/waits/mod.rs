@@ -152,8 +152,8 @@ impl Waits {
         let page = self.queue.list(&wanted).await?;
         let mut waits = Vec::new();
         for job in &page.jobs {
-            let of_job = self.readable(job).await?;
-            waits.extend(of_job.into_iter().filter(|wait| wait.open.decided().is_none()));
+            let of_job = self.readable(job).await?.into_iter().flatten();
+            waits.extend(of_job.filter(|wait| wait.open.decided().is_none()));
         }
         Ok(WaitPage { waits, next_cursor: page.next_cursor })
     }
@@ -170,8 +170,8 @@ impl Waits {
         let page = self.queue.list_parked(limit.min(MOST_OF_OTHERS), cursor).await?;
         let mut waits = Vec::new();
         for job in &page.jobs {
-            let of_job = self.readable(job).await?;
-            waits.extend(of_job.into_iter().filter(|wait| wait.is_asked_of(caller)));
+            let of_job = self.readable(job).await?.into_iter().flatten();
+            waits.extend(of_job.filter(|wait| wait.is_asked_of(caller)));
         }
         // At once: a store that does not answer holds up the list as long as one wait.
         join_all(waits.iter_mut().map(|wait| self.add_last_approved(wait, caller))).await;
@@ -219,13 +219,15 @@ impl Waits {
         Ok(())
     }
 
-    /// What a job's run waits for, and the runs that it began, and theirs.
+    /// What a job's run waits for, and the runs that it began, and theirs. A run whose journal this program
+    /// cannot read hides nothing of the others, and goes on when it is due: nobody decides about it here.
     pub async fn of_family(&self, job: &Job) -> Result<FamilyWaits, WaitError> {
         let (mut family, mut jobs) = (FamilyWaits::default(), VecDeque::from([job.clone()]));
         while let Some(job) = jobs.pop_front() {
-            let mut open = self.of_job(&job).await?;
+            family.is_under_way |= job.status != JobStatus::Parked;
+            let Some(mut open) = self.readable(&job).await? else { continue };
             open.retain(|wait| wait.decided().is_none());
-            family.is_under_way |= job.status != JobStatus::Parked || open.is_empty();
+            family.is_under_way |= open.is_empty();
             open.truncate(MOST_OF_FAMILY.saturating_sub(family.waits.len()));
             for wait in open {
                 if let Some(child) = &wait.open.wait.child {
@@ -241,13 +243,13 @@ impl Waits {
     }
 
     /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.
-    async fn readable(&self, job: &Job) -> Result<Vec<JobWait>, WaitError> {
+    async fn readable(&self, job: &Job) -> Result<Option<Vec<JobWait>>, WaitError> {
         match self.of_job(job).await {
             Err(error) if error.is_of_one_journal() => {
                 tracing::warn!(job_id = job.id, %error, "what a job waits for cannot be read by this program");
-                Ok(Vec::new())
+                Ok(None)
             }
-            read => read,
+            read => read.map(Some),
         }
     }
 

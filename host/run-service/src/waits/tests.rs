@@ -468,3 +468,14 @@ async fn a_wait_that_the_queue_does_not_know_expires_when_the_journal_says() {
     }
     assert_eq!(bench.status(), JobStatus::Completed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_of_a_call_whose_tool_is_gone_says_so() {
+    let bench = Bench::parked(tools()).await;
+    let wait = bench.wait().await;
+    let waits = Waits::new(bench.queue.clone(), bench.runs.clone(), Arc::new(EchoTools::new(&[])));
+    let verdict = Verdict::Edit { arguments: json!({ "euros": 1 }) };
+    let proposed = ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict };
+    let refused = waits.decide(&wait.id, &proposed).await.unwrap_err().to_string();
+    assert!(refused.contains("the tool is not there by now"), "{refused}");
+}

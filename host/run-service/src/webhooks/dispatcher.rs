@@ -5,6 +5,7 @@
 //! whose receivers hang delays nobody else. A process that dies leaves its claims to the others when their
 //! lease ends.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::pin::pin;
 use std::sync::Arc;
@@ -197,8 +198,7 @@ impl Dispatcher {
             return Settled { webhook, next: Some(PAUSE) };
         };
         let open = family.waits;
-        let newest = open.iter().max_by_key(|wait| wait.open.wait.began_at);
-        let Some(newest) = newest.map(|wait| wait.id.clone()) else {
+        let Some(newest) = newest_of(&open).map(|wait| wait.id.clone()) else {
             return Settled { webhook, next: Some(look_again) };
         };
         let wanted = next_telling(&webhook, &newest);
@@ -221,7 +221,7 @@ impl Dispatcher {
     ) -> (WebhookState, Option<Duration>) {
         let (at, began) = (clock::now(), Instant::now());
         let (around, span) = spans::deliver(webhook);
-        let sending = self.context.sender.send(&webhook.url, message);
+        let sending = self.context.sender.send(&webhook.user_id, &webhook.url, message);
         let reply = sending.in_trace(span.inner()).instrument(around).await;
         spans::delivered(&span, &reply);
         let (state, retry_after) = (reply.state(), reply.retry_after);
@@ -257,6 +257,23 @@ impl Dispatcher {
         };
         Settled { webhook, next }
     }
+}
+
+/// The wait that began last, of those of a run before those of its children. What a child waits for came
+/// behind the wait for that child, whatever the clocks of their replicas say.
+fn newest_of(open: &[JobWait]) -> Option<&JobWait> {
+    let (mut waited_for, mut newest) = (HashMap::<&str, u64>::new(), None::<(u64, &JobWait)>);
+    for wait in open {
+        let of_parent = waited_for.get(wait.job_id.as_str()).copied().unwrap_or_default();
+        let began = wait.open.wait.began_at.max(of_parent);
+        if let Some(child) = &wait.open.wait.child {
+            waited_for.insert(child.job_id.as_str(), began);
+        }
+        if newest.is_none_or(|(last, _)| began >= last) {
+            newest = Some((began, wait));
+        }
+    }
+    newest.map(|(_, wait)| wait)
 }
 
 /// In how long the receiver is to be told of that wait; zero when that is due. None when the receiver has

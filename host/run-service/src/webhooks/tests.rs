@@ -47,7 +47,7 @@ impl WebhookSender for Receiver {
         Ok(())
     }
 
-    async fn send(&self, url: &str, message: &WebhookMessage) -> WebhookReply {
+    async fn send(&self, _user_id: &str, url: &str, message: &WebhookMessage) -> WebhookReply {
         self.got.lock().push((Instant::now(), message.clone()));
         self.count(url, 1);
         let takes = *self.takes.lock();
@@ -125,6 +125,11 @@ impl Bench {
     /// Claims the next job and has its run wait: for an approval, or the end of this job's run. Gives the id
     /// of the wait.
     async fn park(&self, child: Option<&str>) -> String {
+        self.park_at(clock::millis(), child).await
+    }
+
+    /// [`Self::park`] at a time by some clock.
+    async fn park_at(&self, now: u64, child: Option<&str>) -> String {
         let claim = self.queue.claim("w", Duration::ZERO).await.unwrap().unwrap();
         let call = ToolCall { id: "1".into(), name: "echo".into(), arguments: json!({}) };
         let terms = EchoTools::new(&["echo"]).approved_by("echo", "sha256:p");
@@ -132,7 +137,7 @@ impl Bench {
         let id = Wait::new_id(&claim.job_id, &claim.run_id, 1, CallPlace { index: 0, nested: None });
         let waiting =
             WaitingCall { id: &id, times_shown: 0, index: 0, within: None, usage: Usage::default() };
-        let wait = terms.wait(waiting, clock::millis());
+        let wait = terms.wait(waiting, now);
         let of_child = |job_id: &str| ChildRun {
             job_id: job_id.into(),
             run_id: self.queue.job(job_id).run_id,

@@ -103,7 +103,7 @@ impl WebhookSender for Receiver {
         Ok(())
     }
 
-    async fn send(&self, _url: &str, message: &WebhookMessage) -> WebhookReply {
+    async fn send(&self, _user_id: &str, _url: &str, message: &WebhookMessage) -> WebhookReply {
         let call = Call::step("webhook.send", &message.id);
         let (world, received) = (self.0.world.clone(), message.clone());
         let sent = async move {

@@ -25,7 +25,7 @@ use json_schema::text_sanitizer::printable;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 use crate::error::LoadError;
 
@@ -76,23 +76,41 @@ pub(crate) struct Compilers {
     compiler: Compiler,
     metering: bool,
     permits: Semaphore,
+    /// Of large components, beside that of any.
+    large: Semaphore,
+}
+
+/// From so many bytes on a component is large: its compiler takes hundreds of MiB, and keeps all processors
+/// busy by itself.
+const LARGE_BYTES: usize = 4 << 20;
+
+/// A permit to compile one component.
+#[derive(Debug)]
+pub(crate) struct CompilePermit<'a> {
+    _any: SemaphorePermit<'a>,
+    _large: Option<SemaphorePermit<'a>>,
 }
 
 impl Compilers {
     pub(crate) fn new(compiler: Compiler, metering: bool) -> Self {
-        // At least two, so that one slow component delays nobody; few, because each uses all processors.
+        // At least two, so that one slow component delays no small one; few, because each uses all processors.
         let at_once = processors().clamp(2, 4);
-        Self { compiler, metering, permits: Semaphore::new(at_once) }
+        Self { compiler, metering, permits: Semaphore::new(at_once), large: Semaphore::new(1) }
     }
 
-    /// A permit to compile, if one is free.
-    pub(crate) fn try_permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.permits.try_acquire().ok()
+    /// A permit to compile so many bytes, if one is free. Large components are compiled one after the other:
+    /// several at once may take more memory than the service was given.
+    pub(crate) fn try_permit(&self, bytes: usize) -> Option<CompilePermit<'_>> {
+        let large = if bytes >= LARGE_BYTES { Some(self.large.try_acquire().ok()?) } else { None };
+        Some(CompilePermit { _any: self.permits.try_acquire().ok()?, _large: large })
     }
 
-    /// Waits for a permit to compile.
-    pub(crate) async fn permit(&self) -> Result<SemaphorePermit<'_>, LoadError> {
-        self.permits.acquire().await.map_err(|error| LoadError::CompilerUnavailable(error.to_string()))
+    /// Waits for a permit to compile so many bytes. A large component that waits keeps no small one waiting.
+    pub(crate) async fn permit(&self, bytes: usize) -> Result<CompilePermit<'_>, LoadError> {
+        let closed = |error: AcquireError| LoadError::CompilerUnavailable(error.to_string());
+        let is_large = bytes >= LARGE_BYTES;
+        let large = if is_large { Some(self.large.acquire().await.map_err(closed)?) } else { None };
+        Ok(CompilePermit { _any: self.permits.acquire().await.map_err(closed)?, _large: large })
     }
 
     /// Compiles a component into `output`, from its current position. Dropping the future kills the compiler.
@@ -191,4 +209,20 @@ async fn read_complaint(mut stderr: impl AsyncRead + Unpin) -> String {
 
 fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_components_are_compiled_one_after_the_other_and_keep_no_small_one_waiting() {
+        let compilers = Compilers::new(Compiler::new("none", &[]), false);
+        let large = compilers.try_permit(LARGE_BYTES).unwrap();
+        assert!(compilers.try_permit(LARGE_BYTES).is_none());
+        let small = compilers.try_permit(LARGE_BYTES - 1);
+        assert!(small.is_some());
+        drop(large);
+        assert!(compilers.try_permit(LARGE_BYTES).is_some());
+    }
 }

@@ -136,14 +136,17 @@ impl Memory {
     /// is over.
     pub(crate) fn keep_original(&self, name: &str, content: &Content) -> io::Result<()> {
         let path = self.original_path(&content.digest);
-        if !holds(&path, &content.bytes).unwrap_or(false) {
-            put(&self.folder, &path, &content.bytes)?;
-        }
         let signature_path = signature_path(&path, name);
+        // The signature is written first. A kill between the two writes would else leave a copy without it,
+        // which every load would refuse.
         match &content.signature {
-            Some(signature) => put(&self.folder, &signature_path, signature),
-            None => temp_file::remove(&signature_path),
+            Some(signature) => put(&self.folder, &signature_path, signature)?,
+            None => temp_file::remove(&signature_path)?,
         }
+        if holds(&path, &content.bytes).unwrap_or(false) {
+            return Ok(());
+        }
+        put(&self.folder, &path, &content.bytes)
     }
 
     /// The copy under a digest, with the signature of a name.
@@ -347,6 +350,19 @@ mod tests {
             content(b"bytes"),
             "it is mended as soon as its file is loaded"
         );
+    }
+
+    #[test]
+    fn a_copy_never_lies_there_without_its_signature() {
+        let folder = tempfile::tempdir().unwrap();
+        let (memory, name) = (Memory::new(folder.path(), Path::new("/a")), sha256(b"bytes"));
+        // The write of the bytes fails, in the place of a kill between the two writes.
+        fs::create_dir(memory.original_path(&name)).unwrap();
+        let signed = Content { signature: Some(vec![7; 64]), ..content(b"bytes") };
+        memory.keep_original("echo", &signed).unwrap_err();
+        fs::remove_dir(memory.original_path(&name)).unwrap();
+        let signature = signature_path(&memory.original_path(&name), "echo");
+        assert_eq!(fs::read(signature).unwrap(), [7; 64]);
     }
 
     #[test]

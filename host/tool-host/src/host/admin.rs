@@ -177,7 +177,7 @@ impl ToolHost {
         let Some(digest) = digest.filter(|digest| version(record, digest).is_ok()) else { return Ok(()) };
         let rollout = Some(self.rollout()?.clone());
         let kept = Source::Kept { rollout, memory: None, name: name.to_owned(), digest: digest.clone() };
-        match kept.read().await {
+        match kept.read(&self.runtime).await {
             Ok(_) => Ok(()),
             Err(LoadError::Gone) => Err(AdminError::UnknownVersion(format!(
                 "the bytes of {digest} are gone: upload or install that version again, or choose another one"

@@ -16,7 +16,7 @@ use tool_policy::Identity;
 use tool_versions::record::Change;
 
 use super::Inventory;
-use super::agreement::TrialLoad;
+use super::agreement::{PRUNED_EVERY, TrialLoad};
 use super::attempts::{Looks, looks_of, looks_of_active};
 use super::file_loads::Part;
 use super::signature_search::Found;
@@ -40,9 +40,6 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a start waits for a store that says what was approved, before it goes on with what served last.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often components that no record names are looked for, in readings of the records.
-const PRUNED_EVERY: u64 = 600;
-
 impl Inventory {
     /// Begins to read the records.
     pub(crate) fn poll_records(&mut self, is_awaited: bool) {
@@ -52,10 +49,12 @@ impl Inventory {
             agreement.is_stale = true;
             return;
         }
-        agreement.syncs += 1;
         let (rollout, known) =
             (agreement.rollout.clone(), agreement.records.as_ref().map(|known| known.revision));
-        let prunes = self.runtime.remembers && agreement.syncs.is_multiple_of(PRUNED_EVERY);
+        let prunes = self.runtime.remembers && agreement.next_prune <= Instant::now();
+        if prunes {
+            agreement.next_prune = Instant::now() + PRUNED_EVERY;
+        }
         let runtime = self.runtime.clone();
         let sync = async move {
             if prunes {
@@ -108,7 +107,7 @@ impl Inventory {
                 agreement.goes_by_folder = true;
                 tracing::info!(%error, "the store of tool versions does not answer yet: until it does the tools folder decides");
                 if let Some(listing) = agreement.listing.clone() {
-                    self.compare(looks_of(&listing));
+                    self.compare(self.decided_by_folder(&listing));
                 }
             }
         }
@@ -285,7 +284,9 @@ impl Inventory {
             Err(error) => error,
         };
         let retry = agreement.trial_retries.entry(id.to_owned()).or_default();
-        if retry.record_failure(&error, std::time::Instant::now()) {
+        let comes_again = retry.record_failure(&error, std::time::Instant::now());
+        // Bytes that are gone may be uploaded again for a version that serves; a trial of them has failed.
+        if comes_again && !matches!(error, LoadError::Gone) {
             tracing::warn!(component = name, %error, "a version that is to be tried cannot be loaded yet");
             agreement.trials.remove(id);
             return;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::ports::{Records, VersionsError};
 use agent_core::words::{Millis, Trial};
@@ -16,6 +17,10 @@ use super::signature_search::Unsigned;
 use crate::error::LoadError;
 use crate::folder::Listing;
 use crate::rollout::{self, Counted, FirstCalls, Rollout, RunningTrial};
+
+/// How often components that no record names are looked for. With the hour for which they are kept, that is
+/// less than the two hours that `Rollout::check_room` tells operators.
+pub(super) const PRUNED_EVERY: Duration = Duration::from_mins(30);
 
 /// The records and what comes of them.
 pub(super) struct Agreement {
@@ -33,7 +38,8 @@ pub(super) struct Agreement {
     /// Whether something was changed since it began, so that it may have missed that.
     pub(super) is_stale: bool,
     pub(super) next_sync: Instant,
-    pub(super) syncs: u64,
+    /// When components that no record names are looked for.
+    pub(super) next_prune: Instant,
     pub(super) begun: Instant,
     /// When it was begun, as records have times.
     pub(super) begun_at: Millis,
@@ -83,7 +89,7 @@ impl Agreement {
             is_awaited: false,
             is_stale: false,
             next_sync: Instant::now(),
-            syncs: 0,
+            next_prune: Instant::now() + PRUNED_EVERY,
             begun: Instant::now(),
             begun_at: rollout::now(),
             goes_by_folder: false,

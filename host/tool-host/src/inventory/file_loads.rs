@@ -88,7 +88,7 @@ impl FileLoads {
 
     /// The version that has been read, unless what it was granted has changed since it was loaded.
     pub(super) fn loaded(&mut self, content: &Content) -> Option<Arc<Component>> {
-        if std::mem::take(&mut self.is_outdated) {
+        if self.is_outdated {
             // What is loaded of it now is loaded under the policy in force.
             self.is_load_outdated = false;
             return None;
@@ -109,12 +109,16 @@ impl FileLoads {
     /// Takes in what became of the version that is to serve.
     pub(super) fn finish(&mut self, result: Result<Arc<Component>, LoadError>, now: Instant) -> FileChange {
         self.newest.end(result.as_ref().err(), now);
-        if std::mem::take(&mut self.is_load_outdated) {
+        let is_outdated = std::mem::take(&mut self.is_load_outdated);
+        if is_outdated {
             // What was loaded under another policy is loaded again when the folder is looked at next.
             self.newest.forget();
         }
         match result {
             Ok(component) => {
+                // Not before: a load that fails under the policy in force is tried again, and what was loaded
+                // under the one before it would then pass for its result.
+                self.is_outdated &= is_outdated;
                 let version = FileVersion::of(&component);
                 self.add(component);
                 FileChange::Loaded(version)

@@ -98,6 +98,8 @@ pub(crate) struct Inventory {
     agreement: Option<Agreement>,
     /// The files that were proposed from the folder, with the digests that they had then.
     in_folder: BTreeMap<String, String>,
+    /// Files that are gone from the folder, with their digests, until the store has it written down.
+    leaving: BTreeMap<String, String>,
     missing: MissingFiles,
     /// What the memory holds, or is to hold while `memory_is_behind`.
     remembered: Remembered,
@@ -157,6 +159,7 @@ impl Inventory {
             memory,
             agreement: rollout.map(Agreement::new),
             in_folder: remembered.in_folder.clone(),
+            leaving: BTreeMap::new(),
             missing: MissingFiles::beside(remembered.servers.clone()),
             originals: remembered.last_good.values().map(|version| version.digest.clone()).collect(),
             remembered,
@@ -303,11 +306,18 @@ impl Inventory {
         self.unreadable = Some(ToolFault { file: ".".into(), error });
     }
 
-    /// Whether the folder that is absent now was there, so that its mount may have gone away.
+    /// Whether the folder that is absent now was there, so that its mount may have gone away. What served last
+    /// tells only where the folder decided: records also name versions that were never files of it.
     fn had_files(&self, listing: &Listing) -> bool {
-        let mut before = self.in_folder.keys().chain(self.remembered.last_good.keys());
+        let served = self.remembered.last_good.keys().filter(|_| !self.has_agreed());
+        let mut before = self.in_folder.keys().chain(served);
         self.is_absent == Some(false)
             || before.any(|file| !listing.files.contains_key(file) && !self.missing.is_of_server(file))
+    }
+
+    /// Whether what served here last was decided by records.
+    fn has_agreed(&self) -> bool {
+        self.agreement.is_some() && self.remembered.has_agreed
     }
 
     /// Logs an event and adds it to the state: at the level `debug` the log has the history of the tool set.
@@ -327,11 +337,23 @@ impl Inventory {
                     self.propose_from_folder();
                     self.load_what_is_due();
                 } else if goes_by_folder {
-                    self.compare(looks_of(listing));
+                    self.compare(self.decided_by_folder(listing));
                 }
             }
             None => self.compare(looks_of(listing)),
         }
+    }
+
+    /// What is to serve until the store has answered: the files of the folder, and the versions that served
+    /// here last without being files of it, such as uploaded ones.
+    fn decided_by_folder(&self, listing: &Listing) -> BTreeMap<String, Looks> {
+        let mut looks = looks_of(listing);
+        let served = self.remembered.last_good.iter().filter(|_| self.has_agreed());
+        for (file, version) in served.filter(|(file, _)| !self.in_folder.contains_key(*file)) {
+            let facts = version.facts.clone().unwrap_or_default();
+            looks.entry(file.clone()).or_insert(Looks::Kept { digest: version.digest.clone(), facts });
+        }
+        looks
     }
 
     /// Compares what is to serve with what is known of it.

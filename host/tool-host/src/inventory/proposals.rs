@@ -102,6 +102,11 @@ impl Inventory {
                 let found = component_name(file).and_then(|name| records?.components.get(name));
                 let is_news = !found.is_some_and(|found| says_nothing_new(&found.record, &digest));
                 self.in_folder.insert(file.to_owned(), digest);
+                // A version that was refused is loaded again: its file may have been signed.
+                let is_refused = self.state.get(file).is_some_and(|state| state.error().is_some());
+                if let Some(loads) = self.file_loads.get_mut(file).filter(|_| is_refused) {
+                    loads.newest.forget();
+                }
                 if is_news {
                     self.poll_records(true);
                 }
@@ -141,6 +146,7 @@ impl Inventory {
         let Some(digest) = self.in_folder.remove(file) else { return };
         let (Some(agreement), Some(name)) = (&self.agreement, component_name(file)) else { return };
         let (rollout, name) = (agreement.rollout.clone(), name.to_owned());
+        self.leaving.insert(file.to_owned(), digest.clone());
         let work = async move {
             let change = Change::FileGone { digest: digest.clone() };
             match rollout.change(&name, FOLDER, |_| Ok(change.clone())).await {

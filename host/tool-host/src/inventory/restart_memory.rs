@@ -1,7 +1,7 @@
 //! Writes down what a restart has to know, in the memory of the tools folder (`folder/memory.rs`), and
 //! removes the copies of components that nobody needs any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Inventory;
 use crate::error::LoadError;
@@ -16,7 +16,10 @@ impl Inventory {
     pub(crate) async fn remember(&mut self) {
         let Some(memory) = self.memory.clone().filter(|_| self.round > 0) else { return };
         let agrees = !self.folder_decides() && self.agreement.is_some();
-        let (last_good, in_folder) = (self.state.last_good(), self.in_folder.clone());
+        let last_good = self.state.last_good();
+        // A restart says again that a file is gone, which may not be written to the store before that.
+        let there = self.leaving.iter().chain(&self.in_folder);
+        let in_folder: BTreeMap<_, _> = there.map(|(file, digest)| (file.clone(), digest.clone())).collect();
         let files = last_good.keys().chain(in_folder.keys());
         let servers = files.filter(|file| self.missing.is_of_server(file)).cloned().collect();
         let has_agreed = self.remembered.has_agreed || agrees;

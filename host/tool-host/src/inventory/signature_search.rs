@@ -85,6 +85,7 @@ impl SignatureSearch {
                 Ok(true) => return Found::Signed(digest.clone()),
                 Ok(false) => {}
                 // Bytes that are gone are signed by nobody, and asking again does not help.
+                Err(LoadError::Gone) => {}
                 Err(error) if error.class() == FailureClass::Permanent => {}
                 Err(error) => {
                     tracing::warn!(

@@ -78,10 +78,14 @@ impl Inventory {
         let part = match part {
             Part::Proposed(result) => return self.proposed(&file, ticket, result),
             Part::Trial(id, result) => return self.trial_loaded(&id, result),
-            Part::Written => return self.poll_records(false),
+            Part::Written => {
+                self.leaving.remove(&file);
+                return self.poll_records(false);
+            }
             Part::StillTried(id) => return self.still_tried(&id),
             Part::StillWaiting => return self.still_waiting(),
             Part::StillInFolder(digest) => {
+                self.leaving.remove(&file);
                 self.in_folder.entry(file).or_insert(digest);
                 return;
             }
@@ -197,8 +201,10 @@ impl Inventory {
     /// did when it served last.
     fn approved(&self, file: &str, looks: &Looks, digest: &str) -> Result<Approved, LoadError> {
         match looks {
-            Looks::Kept { .. } => self.recorded(file, digest).ok_or(LoadError::NotAgreed),
-            Looks::File(_) => Ok(self.remembered_as(file, digest)),
+            Looks::Kept { .. } if !self.folder_decides() => {
+                self.recorded(file, digest).ok_or(LoadError::NotAgreed)
+            }
+            Looks::Kept { .. } | Looks::File(_) => Ok(self.remembered_as(file, digest)),
         }
     }
 

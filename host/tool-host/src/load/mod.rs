@@ -55,18 +55,24 @@ pub(crate) enum Source {
 
 impl Source {
     /// The bytes, their digest and their signature.
-    pub(crate) async fn read(&self) -> Result<Content, LoadError> {
+    pub(crate) async fn read(&self, runtime: &Arc<Runtime>) -> Result<Content, LoadError> {
         match self {
             Self::File(folder, file) => folder.read(file).await,
             Self::Given(content) => Ok(content.clone()),
             Self::Kept { rollout, memory, name, digest } => {
                 if let Some(memory) = memory
-                    && let Ok(content) = from_memory(memory, name, digest).await
+                    && let Ok((content, true)) = from_copy(runtime, memory, name, digest).await
                 {
                     return Ok(content);
                 }
-                let Some(rollout) = rollout else { return Err(LoadError::Gone) };
-                from_store(rollout, name, digest).await
+                let kept = match rollout {
+                    Some(rollout) => from_store(rollout, name, digest).await,
+                    None => Err(LoadError::Gone),
+                };
+                match (kept, memory) {
+                    (Err(error), Some(memory)) => from_memory(memory, name, digest).await.map_err(|_| error),
+                    (kept, _) => kept,
+                }
             }
             Self::Original { memory, name, digest } => from_memory(memory, name, digest).await,
         }
@@ -76,16 +82,16 @@ impl Source {
 /// Reads a source, which waits while too many bytes of others are held. The list of an MCP server is small,
 /// and its server may take its time.
 pub(crate) async fn read_counted(
-    runtime: &Runtime,
+    runtime: &Arc<Runtime>,
     memory: &ContentMemory,
     name: &str,
     source: &Source,
 ) -> Result<Content, LoadError> {
     if runtime.mcp.server(name).is_some() {
-        return source.read().await;
+        return source.read(runtime).await;
     }
     let reserved = memory.reserve().await?;
-    let content = source.read().await?;
+    let content = source.read(runtime).await?;
     let permit = Some(reserved.keep(content.bytes.len()));
     Ok(Content { permit, ..content })
 }
@@ -96,7 +102,7 @@ pub(crate) async fn load_from(
     name: &str,
     source: &Source,
 ) -> Result<Component, LoadError> {
-    let content = source.read().await?;
+    let content = source.read(&runtime).await?;
     Ok(load(runtime, name, source, content).await?.0)
 }
 
@@ -219,6 +225,26 @@ async fn from_memory(memory: &Memory, name: &str, digest: &str) -> Result<Conten
     blocking(move || memory.original(&name, &digest).map_err(LoadError::Forgotten)).await
 }
 
+/// The copy that is kept here under a digest, and whether it suffices. The store is asked where the policy
+/// trusts signers for the name and none of them signed the copy: a signature may have been added since.
+async fn from_copy(
+    runtime: &Arc<Runtime>,
+    memory: &Memory,
+    name: &str,
+    digest: &str,
+) -> Result<(Content, bool), LoadError> {
+    let content = from_memory(memory, name, digest).await?;
+    let (runtime, name) = (runtime.clone(), name.to_owned());
+    blocking(move || {
+        let trusts_some = runtime.grants.current().signers(&name).next().is_some();
+        let signature = content.signature.as_deref();
+        let is_signed = || runtime.grants.signer(&name, &content.bytes, signature).is_some();
+        let suffices = !trusts_some || is_signed();
+        Ok((content, suffices))
+    })
+    .await
+}
+
 /// What the store keeps under a digest, which is checked, with the signature of a name.
 async fn from_store(rollout: &Rollout, name: &str, digest: &str) -> Result<Content, LoadError> {
     let kept = rollout.store().component(name, digest).await;
@@ -271,19 +297,20 @@ async fn compile(
     // files that were compiled before need not wait for it.
     let memory = content.permit.as_ref().map(ContentPermit::memory);
     let mut content = Content { permit: None, ..content };
-    let permit = match runtime.compilers.try_permit() {
+    let bytes = content.bytes.len();
+    let permit = match runtime.compilers.try_permit(bytes) {
         Some(permit) => permit,
         None => {
             // Files that wait for a compiler are dropped and read again, so that a folder of large ones does
             // not fill the memory.
             let known = without_bytes(content);
-            let permit = runtime.compilers.permit().await?;
-            content = unchanged(source.read().await?, &known)?;
+            let permit = runtime.compilers.permit(bytes).await?;
+            content = unchanged(source.read(runtime).await?, &known)?;
             permit
         }
     };
     let file = format!("{name}.wasm");
-    tracing::info!(file, bytes = content.bytes.len(), "compiling");
+    tracing::info!(file, bytes, "compiling");
     let begun = Instant::now();
     let compiled = compile_to(runtime, &content, CompiledCache::output).await;
     let code = match compiled {

@@ -212,11 +212,15 @@ async fn the_signature_of_a_version_that_was_approved_before_is_kept_for_other_r
     let mut fleet = Fleet::new(true);
     fleet.policy = PolicyFile::At(policy.path().to_owned());
     let one = fleet.approved_replica(&[("greet.wasm", &greet)]).await;
+    // Started again, it has a copy of its own, without a signature.
+    let (tools, cache) = one.stop();
+    let one = fleet.start(tools, cache).await;
     let before = one.get("greet").await.record;
     let digest = before.active.clone().unwrap();
     let entry = format!("[[component]]\nname = \"greet\"\nsigner = \"{}\"\n", key.public());
     std::fs::write(policy.path(), entry).unwrap();
     one.host.host.reload().await;
+    assert_eq!(one.host.faults().len(), 1, "it is not signed");
     let signature = key.sign(&Signed { name: "greet", component: &greet, manifest: &[] });
     one.host.put("greet.wasm.sig", &signature);
     one.host.host.reload().await;
@@ -231,6 +235,7 @@ async fn the_signature_of_a_version_that_was_approved_before_is_kept_for_other_r
     };
     let kept = tokio::time::timeout(std::time::Duration::from_secs(30), kept).await.expect("it is kept");
     assert_eq!(&kept[..], &signature[..]);
+    one.until(|host| host.faults().is_empty()).await;
     assert_eq!(one.get("greet").await.record, before, "nothing else is said of it");
 }
 

@@ -40,11 +40,18 @@ pub(crate) struct Fleet {
     needs_approval: bool,
     pub(crate) limits: ToolLimits,
     pub(crate) policy: PolicyFile,
+    pub(crate) folder_may_be_absent: bool,
 }
 
 impl Fleet {
     pub(crate) fn new(needs_approval: bool) -> Self {
-        Self { store: Arc::default(), needs_approval, limits: limits(), policy: PolicyFile::None }
+        Self {
+            store: Arc::default(),
+            needs_approval,
+            limits: limits(),
+            policy: PolicyFile::None,
+            folder_may_be_absent: false,
+        }
     }
 
     /// A replica with these files in a folder of its own.
@@ -89,6 +96,7 @@ impl Fleet {
         config.versions = Some(self.store.clone());
         config.needs_approval = self.needs_approval;
         config.policy = self.policy.clone();
+        config.folder_may_be_absent = self.folder_may_be_absent;
         let host = Arc::new(ToolHost::start(config).await.unwrap());
         let watched = host.clone();
         let watching = tokio::spawn(async move { watched.watch().await });

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tool_host::PolicyFile;
 use tool_policy::signature::{Signed, SigningKey};
 
+use crate::fleet::answering;
 use crate::harness::{Host, Seen, built, config, limits, misbehaving, ok, put};
 
 /// A host over one component, with a policy and a store of values.
@@ -74,6 +75,25 @@ pub(crate) fn entry(name: &str, bytes: &[u8], more: &str) -> String {
 
 fn keeper() -> Vec<u8> {
     misbehaving("keeps-values")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_component_whose_secret_is_missing_stays_a_fault_when_it_is_tried_again() {
+    let greet = answering("1");
+    let granted = WithPolicy::start(&[("greet.wasm", &greet)], "# nothing").await;
+    assert!(granted.host.faults().is_empty());
+    let lines = "[[component.http]]\nhost = \"a.test\"\n[[component.secret]]\nname = \"key\"\nfile = \"key.txt\"\n\
+                 header = \"x-key\"\nhosts = [\"a.test\"]\n";
+    granted.change(&entry("greet", &greet, lines)).await;
+    // What was loaded under the policy before is no result of a load under this one.
+    for _ in 0..2 {
+        let faults = granted.host.faults();
+        assert!(faults.len() == 1 && faults[0].contains("cannot have the secrets"), "{faults:?}");
+        granted.host.put("greet.wasm", &greet);
+        granted.host.host.reload().await;
+    }
+    fs::write(granted.folder.path().join("key.txt"), "the-first-one").unwrap();
+    granted.host.until(|host| host.faults().is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,6 +17,7 @@ mod mcp_client;
 mod nested;
 mod restart;
 mod sandbox;
+mod sent;
 mod text;
 mod trials;
 mod typed;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::ports::{
-    AdminAction, AdminError, Operator, ToolAdmin, ToolVersions, Toolbox, Upload, Versions,
+    AdminAction, AdminError, KeptComponent, Operator, ToolAdmin, ToolVersions, Toolbox, Upload, Versions,
 };
 use agent_core::testing::TestToolVersions;
 use agent_core::words::{Principal, ToolOutcome, VersionStatus};
@@ -118,6 +118,25 @@ async fn a_file_that_is_gone_stops_and_an_uploaded_version_does_not() {
     // A replica whose folder never had it takes nothing away.
     let two = fleet.replica(&[]).await;
     assert_eq!(two.host.names(), ["sent"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_stops_though_its_replica_ends_before_that_is_written_down() {
+    let fleet = Fleet::new(false);
+    let one = fleet.replica(&[("greet.wasm", &answering("1")), ("other.wasm", &named("other"))]).await;
+    fleet.store.writes.hang(true);
+    let asked = fleet.store.records_asked.load(Ordering::SeqCst);
+    std::fs::remove_file(one.host.tools.path().join("other.wasm")).unwrap();
+    one.until(|_| fleet.store.records_asked.load(Ordering::SeqCst) > asked).await;
+    // Each of these is a step, and what there is to remember of a step is remembered before the next one.
+    for (faults, file) in [(1, "a.wasm"), (2, "b.wasm")] {
+        one.host.put(file, b"\0asm");
+        one.until(|host| host.faults().len() == faults).await;
+    }
+    let (tools, cache) = one.stop();
+    fleet.store.writes.hang(false);
+    let again = fleet.start(tools, cache).await;
+    again.until(|host| host.names() == ["greet"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -433,6 +452,21 @@ async fn a_store_that_announces_changes_is_asked_for_them_rarely() {
     watched(16).await;
     let asked = watched(20).await;
     assert!(often.contains(&asked), "as before: {asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_record_names_is_gone_within_two_hours_also_where_changes_are_announced() {
+    let (store, seen) = (Arc::new(TestToolVersions::default()), Arc::new(Seen::default()));
+    store.announce(true);
+    let nobodys = KeptComponent { bytes: Bytes::from_static(b"component"), signature: None };
+    store.keep("nobodys", "sha256:1", &nobodys).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), limits(), seen.clone());
+    config.versions = Some(store.clone());
+    let host = Host::begin(config, folder, seen).await;
+    let watch = tokio::time::timeout(Duration::from_hours(2), host.host.watch());
+    assert!(watch.await.is_err(), "following never ends");
+    assert!(store.digests().is_empty());
 }
 
 /// A file is read before the store is asked about it, and its bytes are held until the store has answered.

@@ -13,14 +13,19 @@ use super::{BINARIES, sbom};
 /// Where bundles go, seen from the root of the repository.
 const PLACE: &str = "target/dist";
 
-/// What is in every bundle beside the binaries and the tools: the folder or file in the repository, and its
-/// name in the bundle. Documents keep their places, so that their links hold.
-const BESIDE: [(&str, &str); 5] = [
-    ("host/deploy", "host/deploy"),
-    ("host/docs", "host/docs"),
-    ("README.md", "README.md"),
-    ("LICENSE", "LICENSE"),
-    (".env.example", ".env.example"),
+/// Folders and files of the repository that are in every bundle beside the binaries and the tools, at the
+/// same places: what documents link to is among them.
+const BESIDE: [&str; 10] = [
+    ".env.example",
+    "Dockerfile",
+    "LICENSE",
+    "README.md",
+    "guest-tools/README.md",
+    "host/ARCHITECTURE.md",
+    "host/deploy",
+    "host/docs",
+    "tests/README.md",
+    "wit",
 ];
 
 /// Writes the bundle for this version and target anew, and returns where it is.
@@ -41,8 +46,10 @@ pub(super) fn write(repository: &Path, version: &str) -> anyhow::Result<PathBuf>
             copy(&built.join(&debug), &folder.join(debug))?;
         }
     }
-    for (from, to) in BESIDE {
-        copy(&repository.join(from), &folder.join(to))?;
+    for name in BESIDE {
+        let to = folder.join(name);
+        to.parent().map_or(Ok(()), fs::create_dir_all)?;
+        copy(&repository.join(name), &to)?;
     }
     copy_tools(repository, &folder.join("tools"))?;
     let digests = |files: Vec<PathBuf>| {
@@ -159,9 +166,37 @@ mod tests {
         let words = unit.lines().filter(|line| line.contains(" install ")).flat_map(str::split_whitespace);
         let files: Vec<_> = words.filter(|word| word.starts_with("host/deploy/")).collect();
         assert_eq!(files.len(), 2, "{files:?}");
-        for file in files.into_iter().chain(BESIDE.map(|(from, _)| from)) {
+        for file in files.into_iter().chain(BESIDE) {
             assert!(repository.join(file).exists(), "{file}");
         }
+    }
+
+    #[test]
+    fn links_of_documents_lead_to_what_is_in_the_bundle() {
+        let repository = crate::repository();
+        let files = |name: &str| {
+            let is_folder = repository.join(name).is_dir();
+            if is_folder { files_below(&repository, Path::new(name)).unwrap() } else { vec![name.into()] }
+        };
+        let mut followed = 0;
+        let is_page = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "md");
+        for page in BESIDE.into_iter().flat_map(files).filter(is_page) {
+            let text = fs::read_to_string(repository.join(&page)).unwrap();
+            let targets = text.split("](").skip(1).filter_map(|link| link.split([')', '#']).next());
+            for target in targets.filter(|target| !target.is_empty() && !target.contains("://")) {
+                let mut path = page.parent().unwrap().to_owned();
+                for part in target.split('/') {
+                    if part == ".." {
+                        path.pop();
+                    } else {
+                        path.push(part);
+                    }
+                }
+                followed += 1;
+                assert!(BESIDE.iter().any(|name| path.starts_with(name)), "{page:?} leads to {path:?}");
+            }
+        }
+        assert!(followed > 200, "links are found: {followed}");
     }
 
     #[test]

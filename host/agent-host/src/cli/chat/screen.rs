@@ -7,7 +7,7 @@ use agent_core::terminal_text::shown;
 use serde_json::{Value, json};
 
 use super::events::Event;
-use host_setup::output::plain;
+use host_setup::output::{json_line, plain};
 
 /// Most characters of a name, and of what a tool that failed says.
 const NAME_CHARS: usize = 64;
@@ -140,7 +140,7 @@ fn as_json(event: &Event) -> String {
     if let Some(id) = &event.id {
         line["id"] = json!(id);
     }
-    line.to_string() + "\n"
+    json_line(&line)
 }
 
 #[cfg(test)]

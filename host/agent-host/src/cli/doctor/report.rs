@@ -56,7 +56,7 @@ impl Report {
 
     pub(super) fn as_json(&self) -> serde_json::Result<String> {
         let json = serde_json::json!({ "state": self.state(), "checks": self.0 });
-        Ok(serde_json::to_string_pretty(&json)? + "\n")
+        host_setup::output::json_text(&json)
     }
 }
 

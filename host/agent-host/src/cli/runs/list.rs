@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::store;
 use crate::cli::Exit;
-use host_setup::output::print;
+use host_setup::output::{json_line, print};
 
 /// Most characters of a user's id in the table.
 const USER_CHARS: usize = 32;
@@ -60,8 +60,7 @@ async fn find(runs: &dyn RunStore, arguments: &Arguments) -> anyhow::Result<Vec<
 fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     let mut text = String::new();
     for record in records {
-        text.push_str(&record_as_json(record)?.to_string());
-        text.push('\n');
+        text.push_str(&json_line(&record_as_json(record)?));
     }
     Ok(text)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agent_core::ports::RunStore;
+use agent_core::terminal_text::shown_json;
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use anyhow::{Context as _, bail};
 use run_service::runs::TimelineTail;
@@ -51,7 +52,7 @@ async fn tail(
         shown += events.len() as u64;
         if json {
             for event in &events {
-                show(&(serde_json::to_string(event)? + "\n"))?;
+                show(&(shown_json(&serde_json::to_string(event)?) + "\n"))?;
             }
         } else {
             show(&timeline.go_on(events))?;

@@ -14,7 +14,7 @@ use agent_core::words::{
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
-use host_setup::output::{plain, print};
+use host_setup::output::{json_text, plain, print};
 use tool_host::ToolHost;
 
 use super::{Exit, load_for_versions};
@@ -148,11 +148,11 @@ pub(crate) async fn show(arguments: &ShowArguments, as_json: bool) -> anyhow::Re
     let text = match &arguments.name {
         Some(name) => {
             let view = host.get(name).await.with_context(|| of(name))?;
-            if as_json { json(&view)? } else { describe(&view) }
+            if as_json { json_text(&view)? } else { describe(&view) }
         }
         None => {
             let views = ToolAdmin::list(&host).await?;
-            if as_json { json(&views)? } else { views.iter().map(line).collect() }
+            if as_json { json_text(&views)? } else { views.iter().map(line).collect() }
         }
     };
     print(&text)?;
@@ -164,7 +164,7 @@ pub(crate) async fn diff(arguments: &DiffArguments, as_json: bool) -> anyhow::Re
     let DiffArguments { name, from, to } = arguments;
     let host = open().await?;
     let diff = ToolHost::diff(&host, name, from.as_deref(), to.as_deref()).await.with_context(|| of(name))?;
-    print(&if as_json { json(&diff)? } else { describe_diff(&diff) })?;
+    print(&if as_json { json_text(&diff)? } else { describe_diff(&diff) })?;
     Ok(if diff.impact == Impact::Breaking { Exit::Failure } else { Exit::Success })
 }
 
@@ -178,7 +178,7 @@ pub(crate) async fn change(name: &str, action: AdminAction, as_json: bool) -> an
     let _ = write!(io::stderr(), "{}", describe_change(&action, &seen));
     let operator = Operator { expected: Some(&[seen.revision]), ..OPERATOR };
     let view = host.change(name, action, operator).await.with_context(|| of(name))?;
-    print(&if as_json { json(&view)? } else { describe(&view) })?;
+    print(&if as_json { json_text(&view)? } else { describe(&view) })?;
     Ok(Exit::Success)
 }
 
@@ -280,10 +280,6 @@ pub(super) async fn open() -> anyhow::Result<ToolHost> {
 
 fn of(name: &str) -> String {
     format!("the component {}", plain(name))
-}
-
-fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
 /// One line of a component.

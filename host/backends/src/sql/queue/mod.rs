@@ -221,13 +221,9 @@ impl JobQueue for SqlQueue {
         let before = wanted.cursor.map_or(Ok(BEFORE_ALL), parse_cursor)?;
         // One more than fits says whether there is another page.
         let most = i64::try_from(wanted.limit).unwrap_or(i64::MAX).saturating_add(1);
-        let sql = match wanted.status {
-            Some(JobStatus::Parked) => statements::LIST_PARKED,
-            _ => statements::LIST,
-        };
+        let sql = statements::list(wanted.status);
         let mut rows: Vec<JobRow> = reading!(&self.pool, db => {
-            let query = sqlx::query_as(sql).bind(escape(wanted.user_id)).bind(before);
-            query.bind(wanted.status.map(JobStatus::as_str)).bind(most).fetch_all(db)
+            sqlx::query_as(sql).bind(escape(wanted.user_id)).bind(before).bind(most).fetch_all(db)
         })
         .map_err(failed)?;
         let has_more = rows.len() > wanted.limit;

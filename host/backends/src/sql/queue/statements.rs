@@ -9,6 +9,8 @@
 //! Waiting jobs, active ones and parked ones have an index each, so that neither those that are held nor
 //! those that wait for somebody nor those that have ended are read by whoever claims one.
 
+use agent_core::words::JobStatus;
+
 use crate::sql::commit::number_of_claim;
 
 /// The columns of a job.
@@ -27,20 +29,41 @@ pub(super) const READ: &str = concat!("SELECT ", job_columns!(), " FROM jobs WHE
 pub(super) const READ_SEVERAL_IN_SQLITE: &str =
     concat!("SELECT ", job_columns!(), " FROM jobs WHERE id IN (SELECT value FROM json_each($1))");
 
-/// `$1` user, `$2` id before which the page begins, `$3` status or null, `$4` most rows.
-pub(super) const LIST: &str = concat!(
-    "SELECT * FROM (SELECT ",
-    job_columns!(),
-    " FROM jobs WHERE user_id = $1 AND id < $2) AS theirs \
-     WHERE $3 IS NULL OR status = $3 ORDER BY id DESC LIMIT $4"
-);
+/// A page of a user's jobs. `$1` user, `$2` id before which it begins, `$3` most rows.
+macro_rules! list {
+    ($($of_status:literal)*) => {
+        concat!(
+            "SELECT ",
+            job_columns!(),
+            " FROM jobs WHERE user_id = $1 AND id < $2",
+            $($of_status,)*
+            " ORDER BY id DESC LIMIT $3"
+        )
+    };
+}
 
-/// As [`LIST`], of jobs that are parked: their index has nothing else.
-pub(super) const LIST_PARKED: &str = concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM jobs WHERE status = 'parked' AND user_id = $1 AND id < $2 AND $3 = 'parked' ORDER BY id DESC LIMIT $4"
-);
+/// As [`list!`], of jobs that ended so. Both databases find the index `jobs_ended_of_user` (migration 25) by
+/// the text of its condition.
+macro_rules! list_ended {
+    ($status:literal) => {
+        list!(" AND status IN ('completed', 'failed', 'cancelled') AND status = " $status)
+    };
+}
+
+/// The statement of a list. The status is no parameter of it: a plan that PostgreSQL makes for whatever the
+/// parameters are would suppose that hardly a job has it, and read and sort all jobs of the user.
+pub(super) fn list(status: Option<JobStatus>) -> &'static str {
+    match status {
+        None => list!(),
+        Some(JobStatus::Waiting) => list!(" AND status = 'waiting' AND due_at <= (SELECT ms FROM clock)"),
+        Some(JobStatus::Delayed) => list!(" AND status = 'waiting' AND due_at > (SELECT ms FROM clock)"),
+        Some(JobStatus::Active) => list!(" AND status = 'active'"),
+        Some(JobStatus::Parked) => list!(" AND status = 'parked'"),
+        Some(JobStatus::Completed) => list_ended!("'completed'"),
+        Some(JobStatus::Failed) => list_ended!("'failed'"),
+        Some(JobStatus::Cancelled) => list_ended!("'cancelled'"),
+    }
+}
 
 /// Parked jobs of everybody. `$1` and `$2` due and id of the last one of the page before, `$3` most rows.
 pub(super) const PARKED: &str = concat!(
@@ -171,8 +194,19 @@ pub(super) const RETRY: &str = "\
 
 #[cfg(test)]
 mod tests {
+    use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
+    use test_servers::Postgres;
+
     use super::*;
+    use crate::sql::SqlPool;
     use crate::sql::sqlite_plans::SqlitePlans;
+
+    /// Jobs of a hundred users, and plans that are made for all of them.
+    const FILL: &str = "\
+        INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at) \
+            SELECT lpad(n::text, 8, '0'), 'r', 'u' || n % 100, 'q', CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, 1, 1 \
+            FROM generate_series(1, 10000) AS n; \
+        ANALYZE jobs; SET plan_cache_mode = force_generic_plan";
 
     #[test]
     fn every_combination_of_kinds_is_counted() {
@@ -188,7 +222,9 @@ mod tests {
             (DEPTH, &["jobs_waiting", "jobs_active", "jobs_parked"]),
             (NEXT_DUE, &["jobs_waiting", "jobs_active", "jobs_parked"]),
             (WAITS, &["jobs_parked_by_kind"]),
-            (LIST_PARKED, &["jobs_parked_of_user"]),
+            (list(None), &["jobs_of_user"]),
+            (list(Some(JobStatus::Failed)), &["jobs_ended_of_user (user_id=? AND status=? AND id<?)"]),
+            (list(Some(JobStatus::Parked)), &["jobs_parked_of_user"]),
             (PARKED, &["jobs_parked"]),
             (RECLAIM, &["jobs_active"]),
             (READ_SEVERAL_IN_SQLITE, &["sqlite_autoindex_jobs_1"]),
@@ -199,6 +235,27 @@ mod tests {
             for index in indexes {
                 assert!(steps.iter().any(|step| step.contains(index)), "{index}: {steps:?}");
             }
+        }
+    }
+    #[tokio::test]
+    async fn on_postgres_a_page_is_read_in_its_order_and_nothing_behind_it() {
+        let server = Postgres::start().await;
+        SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();
+        let mut connection = PgConnection::connect(&server.url()).await.unwrap();
+        sqlx::raw_sql(FILL).execute(&mut connection).await.unwrap();
+        for (status, index) in [
+            (None, "jobs_of_user"),
+            (Some(JobStatus::Completed), "jobs_ended_of_user"),
+            (Some(JobStatus::Failed), "jobs_ended_of_user"),
+            (Some(JobStatus::Cancelled), "jobs_ended_of_user"),
+        ] {
+            let prepare = format!("PREPARE page (text, text, bigint) AS {}", list(status));
+            let explain = format!("{prepare}; EXPLAIN EXECUTE page ('u', '~', 21); DEALLOCATE page");
+            let plan = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(&mut connection).await.unwrap();
+            let plan: Vec<&str> = plan.iter().map(|row| row.get(0)).collect();
+            let plan = plan.join("\n");
+            assert!(plan.contains(&format!("Backward using {index} on")), "{status:?}: {plan}");
+            assert!(!["Filter", "Sort"].iter().any(|word| plan.contains(word)), "{status:?}: {plan}");
         }
     }
 }

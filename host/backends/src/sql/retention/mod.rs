@@ -86,7 +86,7 @@ impl Retention for SqlRetention {
     async fn end_of_newest(&self, count: u64) -> RetentionResult<Option<SystemTime>> {
         let others = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
         let ended = match self.kind {
-            RetainedKind::Jobs => self.nth_newest(jobs::NTH_NEWEST, others).await,
+            RetainedKind::Jobs => jobs::nth_newest(&self.pool, others).await,
             RetainedKind::Runs => self.nth_newest(runs::NTH_NEWEST, others).await,
             RetainedKind::Conversations => self.nth_newest(conversations::NTH_NEWEST, others).await,
             RetainedKind::ToolAudit => tool_audit::nth_newest(&self.pool, others).await,
@@ -125,7 +125,7 @@ impl Retention for SqlRetention {
     async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage> {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_of(&self.pool, user_id, from, most).await,
-            RetainedKind::Runs => runs::ended_of(&self.pool, user_id, from).await,
+            RetainedKind::Runs => runs::ended_of(&self.pool, user_id, from, most).await,
             RetainedKind::Conversations => conversations::idle_of(&self.pool, user_id, from, most).await,
             // Who approved which tool is not about what somebody asked.
             RetainedKind::ToolAudit => Ok(EndedPage::default()),
@@ -197,7 +197,8 @@ mod tests {
     #[tokio::test]
     async fn what_waits_is_in_no_sweeps_way_on_sqlite() {
         let mut plans = SqlitePlans::open().await;
-        for (sql, index) in WALKS {
+        let of_user = [(jobs::ENDED_OF, "jobs_ended_of_user"), (runs::ENDED_OF, "run_records_of_user")];
+        for (sql, index) in WALKS.into_iter().chain(of_user) {
             let steps = plans.steps(sql).await;
             assert!(steps.iter().any(|step| step.contains(index)), "{sql}: {steps:?}");
             assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "{sql}: {steps:?}");
@@ -222,6 +223,8 @@ mod tests {
             assert!(plan.contains(&format!("using {index} on")), "{sql}: {plan}");
             // No row is looked at for the condition of the index.
             assert!(!["status", "outcome", "Sort"].iter().any(|word| plan.contains(word)), "{sql}: {plan}");
+            let passes_over = sql.contains("OFFSET");
+            assert!(!passes_over || plan.contains("Index Only Scan"), "no row is read: {plan}");
         }
     }
 }

@@ -19,8 +19,12 @@ use crate::sql::text_columns::{escape, unescape};
 use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading, to_ms};
 
-/// How many records are looked through for one page of a user's.
-const LOOKED_THROUGH: usize = 10_000;
+/// How many runs are removed in one transaction. A journal may have megabytes, and SQLite lets nobody else
+/// write meanwhile.
+const RUNS_AT_ONCE: usize = 20;
+
+/// Run, job and end of a record.
+type Row = (String, Option<String>, i64);
 
 /// The records of which tables are looked through. `$1` ended before, `$2` and `$3` end and id of the last
 /// one of the page before, `$4` most rows.
@@ -30,11 +34,12 @@ const ENDED_BEFORE: [&str; 2] = [
      ORDER BY finished_at, run_id LIMIT $4",
 ];
 
-/// `$1` after which id, `$2` user, `$3` most rows.
-const OWNERS: &str = concat!(
-    "SELECT run_id, COALESCE(user_id = $2 AND NOT ",
+/// Along the index of the runs of each user. `$1` user, `$2` and `$3` end and id of the last one of the page
+/// before, `$4` most rows.
+pub(super) const ENDED_OF: &str = concat!(
+    "SELECT run_id, job_id, finished_at FROM run_records WHERE user_id = $1 AND NOT ",
     run_is_under_way!(),
-    ", FALSE), job_id FROM run_records WHERE run_id > $1 ORDER BY run_id LIMIT $3"
+    " AND finished_at >= $2 AND (finished_at > $2 OR run_id > $3) ORDER BY finished_at, run_id LIMIT $4"
 );
 
 /// `$1` how many are newer. Along an index of records that have ended: those of runs that wait, most of whose
@@ -79,18 +84,12 @@ pub(super) async fn ended_before(
     let [select, condition] = ENDED_BEFORE;
     let records = over.map_or_else(|| "run_records".into(), records_of);
     let sql = format!("{select}{records} WHERE NOT {WAITS_FOR_SOMEBODY} AND NOT {UNDER_WAY} AND {condition}");
-    let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
-    let end = end.parse().unwrap_or(i64::MIN);
-    let rows: Vec<(String, Option<String>, i64)> = reading!(pool, db => {
+    let (end, id) = place(from);
+    let rows: Vec<Row> = reading!(pool, db => {
         let query = sqlx::query_as(AssertSqlSafe(sql.as_str())).bind(to_ms(before)).bind(end).bind(escape(id));
         query.bind(i64::from(most)).fetch_all(db)
     })?;
-    let rows: Vec<_> =
-        rows.into_iter().map(|(id, job, end)| (unescape(id), job.map(unescape), end)).collect();
-    let is_full = rows.len() >= most as usize;
-    let next = rows.last().filter(|_| is_full).map(|(id, _, end)| format!("{end}:{id}"));
-    let items = rows.into_iter().map(|(id, job_id, _)| EndedItem { id, job_id }).collect();
-    Ok(EndedPage { items, next })
+    Ok(page(rows, most))
 }
 
 /// The records of these months, and those of no month. Their own indexes give them in order.
@@ -100,27 +99,48 @@ fn records_of(months: &[Month]) -> String {
     format!("({}) AS records", records.collect::<Vec<_>>().join(" UNION ALL "))
 }
 
-/// Erasing a user is rare, and an index for it would cost every run something: all records are looked
-/// through.
-pub(super) async fn ended_of(pool: &SqlPool, user_id: &str, from: Option<&str>) -> sqlx::Result<EndedPage> {
-    let most = i64::try_from(LOOKED_THROUGH).unwrap_or(i64::MAX);
-    let rows: Vec<(String, bool, Option<String>)> = reading!(pool, db => {
-        let query = sqlx::query_as(OWNERS).bind(escape(from.unwrap_or_default())).bind(escape(user_id));
-        query.bind(most).fetch_all(db)
+pub(super) async fn ended_of(
+    pool: &SqlPool,
+    user_id: &str,
+    from: Option<&str>,
+    most: u32,
+) -> sqlx::Result<EndedPage> {
+    let (end, id) = place(from);
+    let rows: Vec<Row> = reading!(pool, db => {
+        let query = sqlx::query_as(ENDED_OF).bind(escape(user_id)).bind(end).bind(escape(id));
+        query.bind(i64::from(most)).fetch_all(db)
     })?;
-    let is_full = rows.len() >= LOOKED_THROUGH;
-    let next = rows.last().filter(|_| is_full).map(|(id, ..)| unescape(id.clone()));
-    let theirs = rows.into_iter().filter(|(_, is_theirs, _)| *is_theirs);
-    let item = |(id, _, job_id): (String, bool, Option<String>)| EndedItem {
-        id: unescape(id),
-        job_id: job_id.map(unescape),
-    };
-    Ok(EndedPage { items: theirs.map(item).collect(), next })
+    Ok(page(rows, most))
+}
+
+/// Where a page begins: behind that end and id.
+fn place(from: Option<&str>) -> (i64, &str) {
+    let (end, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
+    (end.parse().unwrap_or(i64::MIN), id)
+}
+
+fn page(rows: Vec<Row>, most: u32) -> EndedPage {
+    let rows: Vec<Row> =
+        rows.into_iter().map(|(id, job, end)| (unescape(id), job.map(unescape), end)).collect();
+    let is_full = rows.len() >= most as usize;
+    let next = rows.last().filter(|_| is_full).map(|(id, _, end)| format!("{end}:{id}"));
+    let items = rows.into_iter().map(|(id, job_id, _)| EndedItem { id, job_id }).collect();
+    EndedPage { items, next }
+}
+
+/// Some at a time: where the time that the database has to answer is too short for all, some of them are gone
+/// and the next sweep gets on.
+pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
+    let mut removed = 0;
+    for ids in ids.chunks(RUNS_AT_ONCE) {
+        removed += remove_some(pool, ids).await?;
+    }
+    Ok(removed)
 }
 
 /// First the recordings, which are large, run by run; then all else in one transaction: a step that broke off
 /// is made again, because the records are still there.
-pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
+async fn remove_some(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
     let ids = as_json(ids.iter().map(|id| escape(id)));
     remove_recordings(pool, &ids).await?;
     answer(Box::pin(async {

@@ -16,7 +16,7 @@ const MOST_CHARACTERS: usize = 255;
 
 /// A header that holds no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum KeyError {
+pub enum KeyError {
     #[error("there is more than one Idempotency-Key")]
     Several,
     #[error("the Idempotency-Key has none or more than {} characters", MOST_CHARACTERS)]

@@ -66,7 +66,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Why a request with a key is not carried out. Each variant's error table says what the client is told.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     #[error(transparent)]
     Key(#[from] KeyError),
     #[error(transparent)]

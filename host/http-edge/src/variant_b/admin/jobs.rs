@@ -15,7 +15,7 @@ use super::super::state::Shared;
 use super::listing::JobsOf;
 use crate::answer;
 use crate::openapi::{Operation, tags};
-use crate::path_id::{PathId, check_id};
+use crate::request::path_id::{PathId, check_id};
 use crate::request::read_query;
 
 pub(super) fn describe_depth() -> Operation {

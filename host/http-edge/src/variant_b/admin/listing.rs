@@ -5,7 +5,7 @@ use agent_core::words::JobStatus;
 use serde_json::json;
 
 use super::super::parameters::{CURSOR, LIMIT, NO_CURSOR, STATUS, cursor, place_behind};
-use crate::path_id::may_be_id;
+use crate::request::path_id::may_be_id;
 use crate::request::{Field, Kind, Object, Pattern, request};
 
 /// An empty one, as forms send it, is none.

@@ -44,10 +44,10 @@ use tower::layer::layer_fn;
 
 use super::state as variant_b;
 use super::{api_stack, auth, error};
-use crate::fallback;
 use crate::middleware::guard::Guard;
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
+use crate::pages::fallback;
 use actions::VERBS;
 use state::Admin;
 

@@ -19,7 +19,7 @@ use super::listing::{EventRange, RunListing};
 use super::run_body::{MOST_EVENTS, RunPage, Timeline};
 use crate::answer;
 use crate::openapi::{Operation, tags};
-use crate::path_id::{self, PathId, check_id};
+use crate::request::path_id::{self, PathId, check_id};
 use crate::request::read_query;
 use crate::server_sent_events::CancelledRun;
 

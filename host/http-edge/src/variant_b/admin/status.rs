@@ -16,7 +16,7 @@ use super::super::timestamp::iso_8601;
 use crate::answer;
 use crate::dependencies::{RateLimit, Settings};
 use crate::openapi::{Operation, tags};
-use crate::server_sent_events::MOST_STREAMS;
+use run_service::streams::MOST_STREAMS;
 
 pub(super) fn describe() -> Operation {
     Operation::new("readStatus", tags::OPERATIONS, "Say how the service is and what its limits are")
@@ -38,7 +38,7 @@ pub(super) async fn read(State(edge): State<Shared>) -> Response {
         checks: ["database", "redis", "llm"].into_iter().zip(&checks).map(CheckLine::from).collect(),
         limits: Limits::from(edge.settings),
         features: Features {
-            openai: variant.openai,
+            openai: variant.openai.is_some(),
             webhooks: variant.webhooks.is_some(),
             cluster: variant.cluster.is_some(),
             result_cache: variant.cache.is_some(),

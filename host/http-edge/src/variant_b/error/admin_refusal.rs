@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 /// What a request for the admin API can be refused for, beside what is wrong with every other request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::variant_b) enum AdminRefusal {
+pub enum AdminRefusal {
     #[error(
         "The name of a component is that of its file without .wasm: 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-', and \
          neither '.' nor '..'"

@@ -12,7 +12,7 @@ use crate::request::Issue;
 use crate::variant_b::job_accepted::Accepted;
 use crate::variant_b::timestamp::whole_seconds;
 
-pub(in crate::variant_b) const UNAVAILABLE: &str = "Service temporarily unavailable";
+pub const UNAVAILABLE: &str = "Service temporarily unavailable";
 
 /// The body of the address limiter's 429, and its tag: that of Express for these very bytes
 /// (host/docs/interface/node-clients.md#rate-limit-headers). Other answers carry none: nobody asks again for

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 /// Why a request is not answered by a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(in crate::variant_b) enum McpRefusal {
+pub enum McpRefusal {
     /// `POST` may be answered by either, so clients have to take both.
     #[error("Accept has to name application/json and text/event-stream")]
     NotBothAccepted,

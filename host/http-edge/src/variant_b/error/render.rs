@@ -13,7 +13,7 @@ use super::{Error, openai_problem as problem, soon};
 use crate::answer::{self as answers, Failure};
 
 /// Gives errors their bodies: [`render`] and [`render_openai`].
-pub(in crate::variant_b) type Render = fn(Response, bool) -> Response;
+pub type Render = fn(Response, bool) -> Response;
 
 /// An error whose body [`render`] is still to write, in an answer's extensions.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ struct ErrorBody(Arc<Error>);
 
 /// The answer with its error's body, if it is one's, and with the error beside it for the log. What others
 /// have noted on the answer stays.
-pub(in crate::variant_b) fn render(mut answer: Response, production: bool) -> Response {
+pub fn render(mut answer: Response, production: bool) -> Response {
     let Some(ErrorBody(error)) = answer.extensions_mut().remove() else { return answer };
     let mut rendered = error.answer(production).into_response();
     rendered.extensions_mut().extend(std::mem::take(answer.extensions_mut()));
@@ -35,7 +35,7 @@ struct InOpenAiForm;
 
 /// Renders the error in the form that clients of OpenAI read, what the shared middlewares refuse included.
 /// `Allow` stays as well.
-pub(in crate::variant_b) fn render_openai(mut answer: Response, production: bool) -> Response {
+pub fn render_openai(mut answer: Response, production: bool) -> Response {
     let error = answer.extensions_mut().remove::<ErrorBody>();
     let is_rendered = answer.extensions().get::<InOpenAiForm>().is_some();
     let mut rendered = match &error {
@@ -68,11 +68,7 @@ pub(in crate::variant_b) fn render_openai(mut answer: Response, production: bool
 
 /// An answer that says what is wrong in OpenAI's form already, and when to come back where more than
 /// the status says that.
-pub(in crate::variant_b) fn refuse_openai(
-    status: StatusCode,
-    error: &Value,
-    retry_after: Option<Duration>,
-) -> Response {
+pub fn refuse_openai(status: StatusCode, error: &Value, retry_after: Option<Duration>) -> Response {
     let mut answer = answers::json(status, error);
     ErrorAnswer::add_headers(&mut answer, retry_after.or_else(|| soon(status)), None);
     answer

@@ -8,7 +8,7 @@ use super::Error;
 
 /// What a request about a wait is refused for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::variant_b) enum WaitRefusal {
+pub enum WaitRefusal {
     #[error("Not found")]
     Unknown,
     #[error("This is for others to decide")]
@@ -32,7 +32,7 @@ pub(in crate::variant_b) enum WaitRefusal {
          a weak tag"
     )]
     IfMatch,
-    #[error("An edit needs arguments, and an answer the answer")]
+    #[error("An edit needs arguments, and an answer the answer: no other decision has them")]
     NoArguments,
     #[error("This wait is decided by {0}")]
     OtherDecision(&'static str),
@@ -43,7 +43,7 @@ pub(in crate::variant_b) enum WaitRefusal {
 }
 
 impl WaitRefusal {
-    pub(in crate::variant_b) fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         match self {
             Self::Unknown => StatusCode::NOT_FOUND,
             Self::NotYours => StatusCode::FORBIDDEN,
@@ -61,7 +61,7 @@ impl WaitRefusal {
     }
 
     /// Refusals that a decision may be answered with, for the document.
-    pub(in crate::variant_b) fn documented() -> [Self; 13] {
+    pub fn documented() -> [Self; 13] {
         let digest = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824".to_owned();
         [
             Self::Unknown,

@@ -18,9 +18,10 @@ use tokio::time::{Instant, timeout};
 use super::super::error::McpRefusal;
 use super::headers;
 use super::state::Shared;
-use crate::server_sent_events::{self, HEARTBEAT, LAST_EVENT_ID, STREAM_LIFE, StreamPermit, accepts_events};
+use crate::server_sent_events::{self, HEARTBEAT, LAST_EVENT_ID, accepts_events};
 use crate::variant_b::auth::Caller;
 use crate::variant_b::error::Error;
+use run_service::streams::{STREAM_LIFE, StreamPermit};
 
 /// How soon clients return, in milliseconds.
 const RETRY_MS: u32 = 1000;

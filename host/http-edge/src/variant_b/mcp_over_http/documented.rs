@@ -11,10 +11,10 @@ use super::super::error::McpRefusal;
 use super::headers::SESSION_ID;
 use super::messages::ErrorMessage;
 use crate::body::BodyError;
-use crate::mcp_server::SUPPORTED;
 use crate::openapi::schema_parts::{always, of};
 use crate::openapi::{Operation, Parameter, tags};
 use crate::variant_b::error::Error;
+use mcp_server::SUPPORTED;
 
 pub(super) fn messages() -> Operation {
     let refused =

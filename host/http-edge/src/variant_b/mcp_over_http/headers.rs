@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName};
 use rmcp::model::ProtocolVersion;
 
 use super::super::error::McpRefusal;
-use crate::mcp_server::SUPPORTED;
+use mcp_server::SUPPORTED;
 
 /// Of a session. It is given in the answer to `initialize`, and clients send it back.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

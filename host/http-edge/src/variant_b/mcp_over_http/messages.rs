@@ -21,11 +21,11 @@ use super::state::Shared;
 use crate::answer;
 use crate::body::Payload;
 use crate::json::{self, JsonError};
-use crate::mcp_server::CallId;
 use crate::middleware::idempotency::{NotKept, OnceId};
 use crate::middleware::request_id::RequestId;
 use crate::variant_b::auth::Caller;
 use crate::variant_b::error::Error;
+use mcp_server::CallId;
 
 /// Codes of JSON-RPC for what cannot be read and for what is no message.
 const PARSE_ERROR: i32 = -32700;

@@ -23,10 +23,10 @@ use axum::Router;
 use super::api_stack::{self, TokenRefusal};
 use super::error;
 use super::state as variant_b;
-use crate::fallback;
-use crate::mcp_server::{CallsUnderWay, PURPOSE, RequestStates};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{Described, Routes};
+use crate::pages::fallback;
+use mcp_server::{CallsUnderWay, PURPOSE, RequestStates};
 use state::Mcp;
 
 /// `/mcp`, to be merged with what is beside it.

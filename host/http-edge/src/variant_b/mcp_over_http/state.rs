@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::mcp_server::{CallsUnderWay, McpServer, RequestStates};
 use crate::middleware::request_id::RequestId;
 use crate::server_sent_events::HEARTBEAT;
 use crate::variant_b::auth::Caller;
 use crate::variant_b::state as variant_b;
+use mcp_server::{CallsUnderWay, McpServer, RequestStates};
 
 /// Shared by all of them.
 pub(super) type Shared = Arc<Mcp>;

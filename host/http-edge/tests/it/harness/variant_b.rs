@@ -91,7 +91,7 @@ impl Fakes {
                 tool_calls: DirectCalls::new(Arc::new(EchoTools::new(&[])), Duration::from_secs(30)),
                 tool_admin: Some(Arc::clone(&tools) as Arc<dyn ToolAdmin>),
                 run_timeout: Duration::from_secs(30),
-                openai: true,
+                openai: Some(openai_edge::DIALECT),
                 prepared: Arc::new(AtomicBool::new(true)),
                 production: true,
             });

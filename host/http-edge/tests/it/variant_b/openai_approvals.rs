@@ -100,6 +100,15 @@ impl Bench {
         self.ask(&json!({"previous_response_id": from["id"], "input": input})).await
     }
 
+    /// Approves the newest wait in another way than by a response. The run goes on.
+    async fn approve(&self) {
+        let wait = self.waits.list("u1", 10, None).await.unwrap().waits.remove(0);
+        let (by, shown) = (Principal::user("u1"), wait.open.wait.shown.digest());
+        let proposed = ProposedDecision { by, shown, verdict: Verdict::Approve };
+        self.waits.decide(&wait.id, &proposed).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+
     /// What the model was told of its calls in its last call.
     pub(super) fn told(&self) -> Vec<String> {
         let asked = self.model.asked().pop().unwrap();
@@ -253,6 +262,21 @@ async fn streams_have_the_request_as_an_item_and_then_the_rest() {
     }
 }
 
+/// Ids of items are made of their places.
+#[tokio::test(start_paused = true)]
+async fn a_stream_in_the_background_has_the_items_of_its_response_also_of_a_run_that_has_waited() {
+    let bench =
+        bench([asks_for(&[("a", "pay", json!({"euros": 5})), ("b", "look", json!({}))]), says("paid")]);
+    let queued = bench.ask(&json!({"background": true})).await.json();
+    let path = format!("/v1/responses/{}", queued["id"].as_str().unwrap());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    bench.approve().await;
+    let streamed = events(&bench.fakes.get(&format!("{path}?stream=true")).await);
+    let read = bench.fakes.get(&path).await.json();
+    assert_eq!(kinds(&read), ["mcp_call completed", "mcp_call completed", "message completed"], "{read:#}");
+    assert_eq!(streamed.last().unwrap()["response"]["output"], read["output"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn several_calls_are_answered_at_once_or_one_after_the_other() {
     let bench =
@@ -370,11 +394,7 @@ async fn a_conversation_that_is_deleted_while_its_run_waits_does_not_come_back()
     }
     let path = "/api/agent/conversations/trip";
     assert_eq!(bench.fakes.ask("DELETE", path, axum::body::Body::empty()).await.status, 204);
-    let wait = bench.waits.list("u1", 10, None).await.unwrap().waits.remove(0);
-    let (by, shown) = (Principal::user("u1"), wait.open.wait.shown.digest());
-    let proposed = ProposedDecision { by, shown, verdict: Verdict::Approve };
-    bench.waits.decide(&wait.id, &proposed).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    bench.approve().await;
     assert_eq!(bench.told().len(), 1, "the run went on");
     assert_eq!(bench.fakes.get(path).await.status, 404);
 }

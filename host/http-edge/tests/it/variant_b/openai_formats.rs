@@ -88,6 +88,28 @@ async fn an_output_that_is_never_right_is_a_refusal_or_a_failed_response_that_sa
     }
 }
 
+/// A parser that is given neither JSON nor a refusal takes it for an answer.
+#[tokio::test]
+async fn an_output_that_stays_empty_is_one_that_is_never_right() {
+    let silent = || saying([says(""), says("")]);
+    let completion = silent().post(CHAT, chat(&of_chat())).await.json();
+    let message = &completion["choices"][0]["message"];
+    assert!(message["refusal"].is_string() && message["content"].is_null(), "{message}");
+    let streamed = silent().post(CHAT, chat(&with(of_chat(), "stream", true.into()))).await;
+    assert!(streamed.body.contains(r#"{"refusal":"The run ended"#), "{}", streamed.body);
+    let whole = silent().post(RESPONSES, response(&of_response())).await.json();
+    let streamed = silent().post(RESPONSES, response(&with(of_response(), "stream", true.into()))).await;
+    let last = events(&streamed).pop().unwrap();
+    assert_eq!(last["type"], "response.failed");
+    for ended in [&whole, &last["response"]] {
+        assert_eq!((&ended["status"], &ended["output"]), (&json!("failed"), &json!([])), "{ended}");
+        assert!(ended["error"]["message"].is_string(), "{ended}");
+    }
+    // Who wants words reads that there are none.
+    let completion = silent().post(CHAT, chat(&json!({}))).await.json();
+    assert_eq!(completion["choices"][0]["message"]["content"], "", "{completion}");
+}
+
 #[tokio::test]
 async fn the_services_own_callers_get_the_value_beside_the_text() {
     let ask = json!({"query": "1+2?", "options": {"outputSchema": schema()}}).to_string();
@@ -118,12 +140,15 @@ async fn what_a_limit_cut_off_is_no_answer_of_a_form() {
 
 #[tokio::test]
 async fn a_format_is_repeated_as_it_was_sent_and_may_refer_to_itself() {
-    for strict in [Some(true), Some(false), None] {
+    for (strict, about) in [(Some(true), Some("A sum.")), (Some(false), None), (None, Some("Of two."))] {
         let fakes = saying([says(r#"{"sum": 3}"#)]);
         let mut format = of_response();
         format["text"]["format"]["strict"] = json!(strict);
+        format["text"]["format"]["description"] = json!(about);
         let answered = fakes.post(RESPONSES, response(&format)).await.json();
-        assert_eq!(answered["text"]["format"]["strict"], json!(strict.unwrap_or(true)));
+        let repeated = &answered["text"]["format"];
+        assert_eq!(repeated["strict"], json!(strict.unwrap_or(true)));
+        assert_eq!(repeated["description"], json!(about));
     }
     let mut format = of_response();
     format["text"]["format"]["schema"]["properties"]["parts"] =

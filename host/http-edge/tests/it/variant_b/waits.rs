@@ -103,6 +103,8 @@ async fn a_decision_that_cannot_be_taken_changes_nothing() {
         (Some(digest.as_str()), r#"{"decision":"maybe"}"#, StatusCode::BAD_REQUEST),
         (Some(&digest), r#"{"decision":"approve","digest":"x"}"#, StatusCode::BAD_REQUEST),
         (Some(&digest), r#"{"decision":"edit"}"#, StatusCode::BAD_REQUEST),
+        (Some(&digest), r#"{"decision":"approve","arguments":{"euros":6}}"#, StatusCode::BAD_REQUEST),
+        (Some(&digest), r#"{"decision":"reject","answer":"no"}"#, StatusCode::BAD_REQUEST),
         (Some(&digest), "{}", StatusCode::BAD_REQUEST),
     ] {
         let answer = decide(&fakes, sent, body).await;

@@ -21,8 +21,8 @@ pub(super) struct Request<'a> {
     pub(super) tool_choice: Option<ToolChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) output_config: Option<OutputConfig<'a>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub(super) stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) stop_sequences: Vec<&'a str>,
     /// Beside the turns, none of which has such a role.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) system: Vec<MarkedBlock<'a>>,

@@ -137,11 +137,16 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
         tool_choice,
         output_config: schema
             .map(|schema| json::OutputConfig { format: json::Format::JsonSchema { schema } }),
-        stop_sequences: if profile.stop { &request.rules.stop } else { &[] },
+        stop_sequences: if profile.stop { stops(&request.rules.stop) } else { Vec::new() },
         system,
         messages,
         stream: stream.then_some(true),
     }
+}
+
+/// Anthropic refuses white space alone. Whatever is not sent ends a reply all the same, once it is read.
+fn stops(stops: &[String]) -> Vec<&str> {
+    stops.iter().filter_map(|stop| not_blank(stop)).collect()
 }
 
 fn tool_choice<'a>(prompt: &Prompt<'a>) -> Option<json::ToolChoice<'a>> {
@@ -199,20 +204,24 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
     Ok(ModelReply {
         content,
         tool_calls,
-        usage: response.usage.map(|usage| {
-            let [kept, cached] = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens]
-                .map(|tokens| cap_tokens(tokens.unwrap_or_default()));
-            Usage {
-                input_tokens: cap_tokens(usage.input_tokens.saturating_add(kept).saturating_add(cached)),
-                output_tokens: cap_tokens(usage.output_tokens),
-                cached_tokens: cached,
-                kept_tokens: kept,
-                // Thoughts are not counted apart.
-                reasoning_tokens: 0,
-            }
-        }),
+        usage: response.usage.and_then(usage),
         finish,
         model: model.to_owned(),
+    })
+}
+
+/// Nothing where the server does not count what it reads: gateways before other protocols write zeros then.
+fn usage(counted: json::Usage) -> Option<Usage> {
+    let [kept, cached] = [counted.cache_creation_input_tokens, counted.cache_read_input_tokens]
+        .map(|tokens| cap_tokens(tokens.unwrap_or_default()));
+    let input_tokens = cap_tokens(counted.input_tokens.saturating_add(kept).saturating_add(cached));
+    (input_tokens > 0).then(|| Usage {
+        input_tokens,
+        output_tokens: cap_tokens(counted.output_tokens),
+        cached_tokens: cached,
+        kept_tokens: kept,
+        // Thoughts are not counted apart.
+        reasoning_tokens: 0,
     })
 }
 

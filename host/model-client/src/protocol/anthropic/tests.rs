@@ -31,6 +31,16 @@ fn problem(body: &str) -> String {
 }
 
 #[test]
+fn white_space_at_which_a_reply_ends_is_not_sent() {
+    for (stop, sent) in [(vec!["\n", "END", " \t"], json!(["END"])), (vec!["\n\n"], Value::Null)] {
+        let stop = stop.into_iter().map(str::to_owned).collect();
+        let rules = ReplyRules { stop, ..ReplyRules::default() };
+        let request = ModelRequest { rules: &rules, ..scripted::request() };
+        assert_eq!(rendered(&request, ProviderProfile::OTHER)["stop_sequences"], sent);
+    }
+}
+
+#[test]
 fn several_answers_are_one_turn() {
     let calls = vec![call("a", json!({"x": 1})), call("b", json!("{\"x\":"))];
     let conversation = [
@@ -223,6 +233,8 @@ fn finish_and_usage_are_read() {
             reply(&json!({"content": [], "stop_reason": stop, "usage": {"cache_read_input_tokens": 1}}));
         assert_eq!((reply.finish, reply.usage, reply.content.as_str()), (finish, None, ""));
     }
+    let nothing = json!({"input_tokens": 0, "output_tokens": 4});
+    assert_eq!(reply(&json!({"content": [], "usage": nothing})).usage, None);
     let usage = json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4});
     let counted = reply(&json!({"content": [], "usage": usage})).usage;
     assert_eq!(counted, Some(Usage::of(3, 4)));

@@ -31,6 +31,8 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream_options: Option<StreamOptions>,
@@ -82,6 +84,8 @@ pub(super) enum Message<'a> {
     Assistant {
         /// Null beside tool calls when there is no text.
         content: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<&'static str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
     },
@@ -118,6 +122,9 @@ pub(super) struct ToolCall<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) r#type: &'static str,
     pub(super) function: Function<'a>,
+    /// Gemini's own: what the model thought before it made the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) extra_content: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]

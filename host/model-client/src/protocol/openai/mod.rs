@@ -17,13 +17,20 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::provider_profile::ProviderProfile;
+use super::provider_profile::{ProviderProfile, Thoughts};
 use super::reply_limits::{cap_tokens, check_calls};
 use super::streamed_reply::ReplyAssembler;
-use super::tool_call_ids::{CallIds, LONGEST_ID, portable_id, portable_name};
+use super::tool_call_ids::{CallIds, LONGEST_ID, nine_characters, portable_id, portable_name};
 use super::{Prompt, Protocol, UnreadableReply, output_format};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
+
+/// What stands in place of thoughts that are not kept. DeepSeek and Moonshot refuse an empty text.
+const NO_THOUGHTS: &str = " ";
+
+/// Google's own name for a signature that is not to be checked, for calls that Gemini did not make itself
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// OpenAI chat completions: OpenAI itself and all the servers that imitate it.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +116,7 @@ fn request(prompt: Prompt<'_>) -> json::Request<'_> {
         max_tokens: max_tokens.filter(|_| !profile.completion_tokens),
         max_completion_tokens: max_tokens.filter(|_| profile.completion_tokens),
         temperature: profile.temperature.then_some(request.temperature),
+        reasoning_effort: (tools.is_some() && !profile.reasons_beside_tools).then_some("none"),
         stream: stream.then_some(true),
         // Without it the stream does not say what it cost.
         stream_options: stream.then_some(json::StreamOptions { include_usage: true }),
@@ -138,17 +146,26 @@ fn response_format(format: &OutputFormat) -> json::ResponseFormat<'_> {
     }
 }
 
-/// The conversation. What the model has to be told about the format is the end of the instructions; the mode
-/// for any JSON object wants to see the word as well.
+/// The conversation. Its instructions are one message: templates of many models (Qwen, Gemma, Mistral) refuse
+/// a second one. What the model has to be told about the format is their end; the mode for any JSON object
+/// wants to see the word as well.
 fn messages<'a>(
     request: &ModelRequest<'a>,
     profile: ProviderProfile,
     knows_schema: bool,
 ) -> Vec<json::Message<'a>> {
-    let mut messages: Vec<_> = request.messages.iter().map(|one| message(one, profile)).collect();
+    let mut messages: Vec<json::Message<'a>> = Vec::with_capacity(request.messages.len());
+    for one in request.messages {
+        if let (Message::System { content: more }, Some(json::Message::System { content })) =
+            (one, messages.last_mut())
+        {
+            content.to_mut().push_str(&format!("\n\n{more}"));
+        } else {
+            messages.push(message(one, profile));
+        }
+    }
     if let Some(format) = request.rules.output.as_ref().filter(|_| !knows_schema) {
         let told = output_format::instruction(format);
-        // Templates of some models take one message of the system's.
         match messages.iter_mut().rfind(|one| matches!(one, json::Message::System { .. })) {
             Some(json::Message::System { content }) => content.to_mut().push_str(&format!("\n\n{told}")),
             _ => messages.insert(0, json::Message::System { content: told.into() }),
@@ -217,8 +234,10 @@ fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelRe
     })
 }
 
+/// Nothing where the server does not count: some write zeros then, with which a run would never come to the
+/// end of its budget.
 fn usage(counted: json::Usage) -> Option<Usage> {
-    let input_tokens = cap_tokens(counted.prompt_tokens?);
+    let input_tokens = cap_tokens(counted.prompt_tokens.filter(|tokens| *tokens > 0)?);
     let output_tokens = cap_tokens(counted.completion_tokens.unwrap_or_default());
     let cached = counted.prompt_tokens_details.and_then(|details| details.cached_tokens);
     let reasoning = counted.completion_tokens_details.and_then(|details| details.reasoning_tokens);
@@ -250,7 +269,8 @@ fn message(message: &Message, profile: ProviderProfile) -> json::Message<'_> {
         Message::User { content } => json::Message::User { content: user_content(content) },
         Message::Assistant { content, tool_calls } => json::Message::Assistant {
             content: Some(content.as_str()).filter(|text| tool_calls.is_empty() || !text.is_empty()),
-            tool_calls: tool_calls.iter().map(|call| tool_call(call, profile)).collect(),
+            reasoning_content: (profile.thoughts == Some(Thoughts::Text)).then_some(NO_THOUGHTS),
+            tool_calls: calls(tool_calls, profile),
         },
         Message::Tool { tool_call_id, content, .. } => {
             json::Message::Tool { tool_call_id: sent_id(tool_call_id, profile), content }
@@ -277,13 +297,25 @@ fn user_part(part: &ContentPart) -> Option<json::UserPart<'_>> {
     }
 }
 
+/// The calls of one message. Gemini signs the first one for all of them.
+fn calls(calls: &[ToolCall], profile: ProviderProfile) -> Vec<json::ToolCall<'_>> {
+    let mut calls: Vec<_> = calls.iter().map(|call| tool_call(call, profile)).collect();
+    if let (Some(first), Some(Thoughts::Signature)) = (calls.first_mut(), profile.thoughts) {
+        first.extra_content = Some(json!({ "google": { "thought_signature": NO_SIGNATURE } }));
+    }
+    calls
+}
+
 fn tool_call(call: &ToolCall, profile: ProviderProfile) -> json::ToolCall<'_> {
     let (name, arguments) = (portable_name(&call.name), arguments_text(&call.arguments));
     let function = json::Function { name, arguments };
-    json::ToolCall { id: sent_id(&call.id, profile), r#type: "function", function }
+    json::ToolCall { id: sent_id(&call.id, profile), r#type: "function", function, extra_content: None }
 }
 
 fn sent_id(id: &str, profile: ProviderProfile) -> Cow<'_, str> {
+    if profile.nine_character_ids {
+        return nine_characters(id);
+    }
     portable_id(id, |id| !profile.short_ids || id.len() <= LONGEST_ID)
 }
 

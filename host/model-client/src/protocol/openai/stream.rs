@@ -78,7 +78,9 @@ impl ReplyAssembler for Assembler {
             return Ok(Part::End);
         }
         let value = MemoryBudget::default().read(event.data.as_bytes())?;
-        if value.get("error").is_some_and(|error| !error.is_null()) {
+        // Gemini writes an error as a list of one.
+        let error = value.get("error").or_else(|| value.get(0)?.get("error"));
+        if error.is_some_and(|error| !error.is_null()) {
             return Ok(Part::Error(event.data.clone().into_bytes()));
         }
         let chunk: Chunk = serde_json::from_value(value)?;

@@ -70,6 +70,19 @@ fn a_conversation_is_rendered() {
 }
 
 #[test]
+fn instructions_are_one_message() {
+    let system = |content: &str| Message::System { content: content.into() };
+    let messages = [system("You are Ada."), system("Be brief."), Message::User { content: "hi".into() }];
+    assert_eq!(
+        rendered(&messages, ProviderProfile::OTHER)["messages"],
+        json!([
+            {"role": "system", "content": "You are Ada.\n\nBe brief."},
+            {"role": "user", "content": "hi"},
+        ])
+    );
+}
+
+#[test]
 fn what_was_no_object_of_arguments_is_shown_in_one() {
     for (arguments, sent) in [
         (json!({"x": 1}), r#"{"x":1}"#),
@@ -126,6 +139,30 @@ fn the_profile_decides_about_parameters_and_ids() {
     assert_eq!(capped(4096)["max_completion_tokens"], 100);
     let other = rendered(&messages, ProviderProfile::OTHER);
     assert_eq!(other["messages"][0]["tool_calls"][0]["id"], long);
+    let nine = rendered(&messages, ProviderProfile { nine_character_ids: true, ..ProviderProfile::OTHER });
+    let sent = &nine["messages"][0]["tool_calls"][0]["id"];
+    assert_eq!((sent.as_str().unwrap().len(), sent), (9, &nine["messages"][1]["tool_call_id"]));
+}
+
+#[test]
+fn thoughts_that_are_not_kept_are_stood_in_for_where_a_provider_wants_them() {
+    let calls = vec![call("a", json!({})), call("b", json!({}))];
+    let messages = [
+        Message::Assistant { content: String::new(), tool_calls: calls },
+        Message::Assistant { content: "3".into(), tool_calls: vec![] },
+    ];
+    let sent = |thoughts| {
+        let profile = ProviderProfile { thoughts, ..ProviderProfile::OTHER };
+        rendered(&messages, profile)["messages"].take()
+    };
+    let text = sent(Some(Thoughts::Text));
+    assert_eq!([&text[0], &text[1]].map(|message| &message["reasoning_content"]), [" ", " "]);
+    assert!(text[0]["tool_calls"][0].get("extra_content").is_none());
+    let signed = sent(Some(Thoughts::Signature));
+    let signature = json!({"google": {"thought_signature": "skip_thought_signature_validator"}});
+    assert_eq!(signed[0]["tool_calls"][0]["extra_content"], signature);
+    assert!(signed[0]["tool_calls"][1].get("extra_content").is_none());
+    assert!(signed[0].get("reasoning_content").is_none());
 }
 
 #[test]
@@ -292,6 +329,7 @@ fn a_count_that_is_missing_or_a_float_leaves_the_others_known() {
         (json!({"prompt_tokens": 900, "completion_tokens": 1e300}), Some(Usage::of(900, 10_000_000))),
         (json!({"prompt_tokens": null, "completion_tokens": 4}), None),
         (json!({"prompt_tokens": 0.5, "completion_tokens": 4}), None),
+        (json!({"prompt_tokens": 0, "completion_tokens": 0}), None),
         (json!({"prompt_tokens": -1.0, "completion_tokens": 4}), None),
     ] {
         let body = json!({"choices": [{"message": {"content": "a"}}], "usage": usage});

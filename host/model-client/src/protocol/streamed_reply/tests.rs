@@ -191,6 +191,14 @@ fn errors_within_a_stream_and_what_is_no_event_are_told_apart() {
 }
 
 #[test]
+fn an_error_within_a_stream_may_be_a_list() {
+    let error = r#"[{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}]"#;
+    let mut reply = StreamedReply::new(OpenAi.assembler());
+    reply.push(format!("data: {error}\n\n").as_bytes());
+    assert_eq!(reply.into_body().unwrap(), error.as_bytes());
+}
+
+#[test]
 fn imitators_of_openai_are_understood() {
     let call = |call: &str| {
         format!(

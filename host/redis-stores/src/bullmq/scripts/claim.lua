@@ -19,6 +19,10 @@ local delayed, paused, meta, counter, marker, election = unpack(KEYS, 7, 12)
 local prefix, token, lease, own, claims, parked, stands, elected_for, most = ARGV[1], unpack(ARGV, 4)
 local note, unchecked = own .. 'claim:' .. token, own .. 'unchecked'
 
+-- Redis refuses SET when its memory is full, but not behind a write that takes no memory: no job is added then, and those that
+-- are there are worked off, also those whose worker died.
+redis.call('SREM', stalled, '') -- No job's id is empty.
+
 -- The one that expired first comes last: it is claimed first.
 local due = redis.call('ZRANGEBYSCORE', delayed, 0, (ARGV[2] + 1) * 0x1000 - 1, 'LIMIT', 0, 1000)
 for i = #due, 1, -1 do

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use agent_core::circuit_breaker::{RESET_TIMEOUT, Verdict};
 use agent_core::ports::{Model, ModelError, ModelRequest};
-use agent_core::testing::{EchoTools, says};
+use agent_core::testing::{EchoTools, asks_for, says};
 use agent_core::words::ModelReply;
 use boxed_async::boxed_async;
 use futures::future::join_all;
+use serde_json::json;
 
 use super::*;
 use crate::journal::RetryingJournal;
@@ -180,4 +181,44 @@ async fn requests_learn_from_jobs_that_the_provider_is_down() {
             bench.ended(&jobs[0]).await;
         })
         .await;
+}
+
+/// A model that is away once, then asks for a payment, and never replies behind that.
+struct Paying(AtomicU32);
+
+#[boxed_async]
+impl Model for Paying {
+    fn name(&self) -> &'static str {
+        "test/paying"
+    }
+
+    async fn complete(&self, _request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(ModelError::Unreachable { provider: "p".into(), detail: "away".into() }),
+            1 => Ok(asks_for(&[("1", "pay", json!({}))])),
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+/// Somebody may take days to decide.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_somebody_says_that_the_provider_answers_again() {
+    let (model, runs) = (Arc::new(Paying(AtomicU32::default())), Arc::new(TestRuns::default()));
+    let tools = Arc::new(EchoTools::new(&["pay"]).approved_by("pay", "sha256:policy"));
+    let agent = Agent::new(model.clone(), tools, Arc::new(RetryingJournal::new(runs.clone())));
+    let bench = bench_on(&Arc::default(), &runs, agent);
+    let first = bench.submit().await;
+    let others = async {
+        moments(10).await;
+        assert_eq!(bench.queue.job(&first).status, JobStatus::Parked);
+        bench.submit_all(2).await;
+        moments(10).await;
+        assert_eq!(
+            model.0.load(Ordering::SeqCst),
+            4,
+            "none of them is a trial beside which nothing is claimed"
+        );
+    };
+    bench.all_work_while(others).await;
 }

@@ -128,6 +128,20 @@ async fn an_approval_that_a_child_waits_for_is_shown_with_its_parent_which_waits
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_whose_journal_is_damaged_hides_nothing_of_its_parent_and_its_siblings() {
+    let bench = Bench::family("begin pay,pay").await;
+    bench.work_for(3).await;
+    let jobs = bench.all().await;
+    for (damaged, approvals) in [(None, 2), (Some(&jobs[1].run_id), 1), (Some(&jobs[2].run_id), 0)] {
+        damaged.into_iter().for_each(|run_id| bench.runs.damage(run_id));
+        let family = bench.waits.of_family(&jobs[0]).await.unwrap();
+        let of_kind = |kind| family.waits.iter().filter(|wait| wait.open.wait.kind == kind).count();
+        assert_eq!((of_kind(WaitKind::Child), of_kind(WaitKind::Approval)), (2, approvals));
+        assert!(!family.is_under_way, "somebody has to decide, or its time has to come");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_cancels_a_parent_cancels_its_children_and_theirs() {
     let bench = Bench::family("down 1 pay").await;
     // Less than after which the parent is looked at again.

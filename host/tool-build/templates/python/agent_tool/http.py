@@ -10,6 +10,7 @@ from .failure import Failure
 LINE = "import wasi:http/outgoing-handler@0.2.0;"
 CHUNK = 4096
 MOST_BYTES = 1 << 20
+NOT_VALID = "the request is not valid: its URL, its method or a header cannot be sent"
 
 _handler = host.imported("outgoing_handler", LINE)
 double = None
@@ -70,17 +71,21 @@ def send(request):
 
 def _send(request):
     scheme, separator, rest = request.url.partition("://")
+    scheme = scheme.lower()
     if not separator or scheme not in ("https", "http"):
         raise Failure.invalid_arguments("the URL has to begin with https://")
     end = min([rest.find(mark) for mark in "/?#" if mark in rest] + [len(rest)])
     authority, path = rest[:end], rest[end:].split("#")[0]
     fields = [(name.lower(), str(value).encode()) for name, value in request.headers.items()]
-    outgoing = _t.OutgoingRequest(_t.Fields.from_list(fields))
     method = getattr(_t, f"Method_{request.method.capitalize()}", None)
-    outgoing.set_method(method() if method else _t.Method_Other(request.method))
-    outgoing.set_scheme(_t.Scheme_Https() if scheme == "https" else _t.Scheme_Http())
-    outgoing.set_authority(authority)
-    outgoing.set_path_with_query(path if path.startswith("/") else "/" + path)
+    try:
+        outgoing = _t.OutgoingRequest(_t.Fields.from_list(fields))
+        outgoing.set_method(method() if method else _t.Method_Other(request.method))
+        outgoing.set_scheme(_t.Scheme_Https() if scheme == "https" else _t.Scheme_Http())
+        outgoing.set_authority(authority)
+        outgoing.set_path_with_query(path if path.startswith("/") else "/" + path)
+    except Err:
+        raise Failure.invalid_arguments(NOT_VALID) from None
     body = outgoing.body()
     try:
         future = _handler.handle(outgoing, None)
@@ -144,7 +149,7 @@ def _failure(error):
             "is not encoded"
         )
     if isinstance(error, (_t.ErrorCode_HttpRequestUriInvalid, _t.ErrorCode_HttpRequestMethodInvalid)):
-        return Failure.invalid_arguments("the request is not valid: its URL or its method cannot be sent")
+        return Failure.invalid_arguments(NOT_VALID)
     return Failure.unavailable(f"the request failed: {type(error).__name__.removeprefix('ErrorCode_')}")
 
 

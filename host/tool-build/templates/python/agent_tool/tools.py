@@ -57,7 +57,15 @@ class Tool:
         if unknown or missing:
             word, names = ("does not take", unknown) if unknown else ("also needs", missing)
             raise Failure.invalid_arguments(f"the tool {word} {', '.join(names)}")
+        given = {key: as_whole(value, self.input["properties"][key]) for key, value in given.items()}
         return json.dumps(self.function(**given), ensure_ascii=False)
+
+
+def as_whole(value, schema):
+    """2.0 is an integer to JSON Schema, and none to Python."""
+    kinds = [part.get("type") for part in schema.get("anyOf", [schema])]
+    is_whole = isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds
+    return int(value) if is_whole else value
 
 
 def input_schema(function):

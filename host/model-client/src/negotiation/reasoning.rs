@@ -1,0 +1,98 @@
+//! What a refusal says about a model that reasons: that it takes no tools while it does, or that its provider
+//! wants back what it thought before it called tools.
+
+use crate::http::provider_error::ProviderError;
+use crate::protocol::provider_profile::{ProviderProfile, Thoughts};
+
+/// Only so many first characters of a refusal are read: further on it may quote the conversation.
+const READ_CHARACTERS: usize = 200;
+
+/// The profile that a refused request should have been rendered with, if the refusal is about that.
+///
+/// OpenAI's models take `reasoning_effort: none` beside tools when their own default is another. Gemini,
+/// DeepSeek and Moonshot refuse a conversation whose calls come without the thoughts before them. Each
+/// correction goes one way.
+pub(crate) fn correct(
+    profile: ProviderProfile,
+    refusal: &ProviderError,
+    shows_tools: bool,
+    has_calls: bool,
+) -> Option<ProviderProfile> {
+    let text: String = refusal.message.chars().take(READ_CHARACTERS).collect();
+    let text = text.to_ascii_lowercase();
+    let wants = text.contains("missing") || text.contains("passed back");
+    let is_wanted = |what: &str| wants && has_calls && profile.thoughts.is_none() && text.contains(what);
+    let is_about_effort = refusal.parameter.as_deref().is_none_or(|named| named == "reasoning_effort")
+        && text.contains("reasoning_effort")
+        && text.contains("support");
+    if shows_tools && profile.reasons_beside_tools && is_about_effort {
+        Some(ProviderProfile { reasons_beside_tools: false, ..profile })
+    } else if is_wanted("thought_signature") {
+        Some(ProviderProfile { thoughts: Some(Thoughts::Signature), ..profile })
+    } else if is_wanted("reasoning_content") {
+        Some(ProviderProfile { thoughts: Some(Thoughts::Text), ..profile })
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OTHER: ProviderProfile = ProviderProfile::OTHER;
+
+    fn corrected(of: ProviderProfile, message: &str, parameter: Option<&str>) -> Option<ProviderProfile> {
+        let parameter = parameter.map(str::to_owned);
+        let refusal = ProviderError { message: message.into(), parameter, ..ProviderError::default() };
+        correct(of, &refusal, true, true)
+    }
+
+    #[test]
+    fn refusals_of_a_model_that_reasons_are_understood() {
+        let still = ProviderProfile { reasons_beside_tools: false, ..OTHER };
+        let [text, signed] = [Thoughts::Text, Thoughts::Signature]
+            .map(|thoughts| ProviderProfile { thoughts: Some(thoughts), ..OTHER });
+        let openai = "Function tools with reasoning_effort are not supported for gpt-5.6-sol in \
+                      /v1/chat/completions. To use function tools, use /v1/responses or set \
+                      reasoning_effort to 'none'.";
+        let gemini = "Function call is missing a thought_signature in functionCall parts. This is required \
+                      for tools to work correctly. Additional data, function call `default_api:add` , \
+                      position 2.";
+        let vertex = "Unable to submit request because function call `add` in the 2. content block is \
+                      missing a `thought_signature`.";
+        let moonshot = "thinking is enabled but reasoning_content is missing in assistant tool call message \
+                        at index 2";
+        for (message, parameter, better) in [
+            (openai, Some("reasoning_effort"), still),
+            (openai, None, still),
+            (gemini, None, signed),
+            (vertex, None, signed),
+            (moonshot, None, text),
+            ("The `reasoning_content` in the thinking mode must be passed back to the API.", None, text),
+            ("Missing `reasoning_content` field in the assistant message at message index 2.", None, text),
+        ] {
+            assert_eq!(corrected(OTHER, message, parameter), Some(better), "{message}");
+            assert_eq!(corrected(better, message, parameter), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn other_refusals_change_nothing() {
+        let quoted = format!("{} reasoning_content is missing", "x".repeat(READ_CHARACTERS));
+        for (message, parameter) in [
+            ("reasoning_content: Extra inputs are not permitted", None),
+            ("Unsupported value: 'reasoning_effort' does not support 'none'", Some("messages")),
+            ("The field 'messages' is missing", None),
+            (quoted.as_str(), None),
+        ] {
+            assert_eq!(corrected(OTHER, message, parameter), None, "{message}");
+        }
+        let about_none = |message: &str| {
+            let refusal = ProviderError { message: message.into(), ..ProviderError::default() };
+            correct(OTHER, &refusal, false, false)
+        };
+        assert_eq!(about_none("Function tools with reasoning_effort are not supported"), None);
+        assert_eq!(about_none("Missing `reasoning_content` field"), None);
+    }
+}
