@@ -277,8 +277,7 @@ async fn a_model_that_takes_no_tools_while_it_reasons_is_told_not_to_when_it_is_
     let refusal = json!({"error": {"message": words, "param": "reasoning_effort", "code": null}});
     let reply = Answer::reply(openai(), "3");
     let script = [Answer::text(400, &refusal.to_string()), reply.clone(), reply.clone(), reply];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     ask(&model).await.unwrap();
     ask(&model).await.unwrap();
     model.complete(ModelRequest { tools: &Catalog::default(), ..request() }).await.unwrap();
@@ -296,8 +295,7 @@ async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
     let refusal = json!([{"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}}]);
     let reply = Answer::reply(openai(), "3");
     let script = [Answer::text(400, &refusal.to_string()), reply.clone(), reply];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     ask(&model).await.unwrap();
     ask(&model).await.unwrap();
     assert_eq!(model.refused_tools(), 0);
@@ -317,8 +315,7 @@ async fn a_demand_for_a_call_that_a_provider_refuses_is_dropped_and_takes_no_too
     ] {
         for tool_choice in [ToolChoice::Required, ToolChoice::Tool("add")] {
             let script = [Answer::error(400, words), Answer::reply(protocol, "3")];
-            let provider = ScriptedProvider::start(protocol, script).await;
-            let model = model(protocol, &provider);
+            let (provider, model) = scripted(protocol, script).await;
             let request = ModelRequest { tools: &tools, tool_choice, ..request() };
             assert_eq!(model.complete(request).await.unwrap().content, "3");
             assert_eq!(model.refused_tools(), 0);
