@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Once;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ use test_servers::PATIENCE;
 pub struct Caller {
     client: Client,
     address: SocketAddr,
+    pub(crate) token: Option<String>,
 }
 
 /// What the service answered.
@@ -38,7 +39,7 @@ impl Caller {
             let _already = rustls::crypto::ring::default_provider().install_default();
         });
         let client = Client::builder().no_proxy().tls_certs_only([]).timeout(PATIENCE).build();
-        Self { client: client.expect("a plain HTTP client"), address }
+        Self { client: client.expect("a plain HTTP client"), address, token: None }
     }
 
     /// `POST /agent/invoke` with that input.
@@ -75,7 +76,7 @@ impl Caller {
 
     /// A client for whoever has that token.
     pub fn user(&self, token: impl fmt::Display) -> User {
-        User::new(self.clone(), token.to_string())
+        User::new(Self { token: Some(token.to_string()), ..self.clone() })
     }
 
     /// `GET /metrics`, read.
@@ -94,9 +95,13 @@ impl Caller {
         self.send(request.body(body)).await
     }
 
-    /// Any request, to be completed and [sent](Self::send).
+    /// Any request, with the token if there is one, to be completed and [sent](Self::send).
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, format!("http://{}{path}", self.address))
+        let request = self.client.request(method, format!("http://{}{path}", self.address));
+        match &self.token {
+            Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
+            None => request,
+        }
     }
 
     /// Sends a request, which must be answered.

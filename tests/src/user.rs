@@ -1,6 +1,8 @@
 //! Whoever calls Variant B with a token: a method per endpoint.
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
+use std::ops::Deref;
+
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -15,19 +17,24 @@ const QUESTIONS: u32 = 5;
 
 /// A client with a token. Clones share their connections.
 #[derive(Debug, Clone)]
-pub struct User {
-    caller: Caller,
-    token: String,
+pub struct User(Caller);
+
+impl Deref for User {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.0
+    }
 }
 
 impl User {
-    pub(crate) fn new(caller: Caller, token: String) -> Self {
-        Self { caller, token }
+    pub(crate) fn new(caller: Caller) -> Self {
+        Self(caller)
     }
 
     /// The token, as it is sent.
     pub fn token(&self) -> &str {
-        &self.token
+        self.token.as_deref().unwrap_or_default()
     }
 
     /// `POST /api/agent` with that query and no options.
@@ -109,7 +116,7 @@ impl User {
         self.send(self.request(Method::POST, &format!("/api/agent/jobs/{id}/cancel"))).await
     }
 
-    /// The request that decides about a wait as it was shown, to be [sent](Self::send).
+    /// The request that decides about a wait as it was shown, to be [sent](Caller::send).
     pub fn deciding(&self, wait: &Value, decision: &Value) -> RequestBuilder {
         let shown = |field: &str| wait[field].as_str().unwrap_or_else(|| panic!("{field}: {wait:#}"));
         let request = self.request(Method::POST, &format!("/api/agent/waits/{}/decision", shown("waitId")));
@@ -125,31 +132,5 @@ impl User {
     /// `POST /api/gateway` with that body.
     pub async fn gateway(&self, body: Value) -> Answer {
         self.post("/api/gateway", body.to_string()).await
-    }
-
-    /// A `GET` request.
-    pub async fn get(&self, path: &str) -> Answer {
-        self.send(self.request(Method::GET, path)).await
-    }
-
-    /// A `POST` request with a body that says it is JSON.
-    pub async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
-        let request = self.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
-        self.send(request.body(body)).await
-    }
-
-    /// Any request with the token, to be completed and [sent](Self::send).
-    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.caller.request(method, path).header(AUTHORIZATION, format!("Bearer {}", self.token))
-    }
-
-    /// Sends a request, which must be answered.
-    pub async fn send(&self, request: RequestBuilder) -> Answer {
-        self.caller.send(request).await
-    }
-
-    /// Sends a request, which may not be answered.
-    pub async fn try_send(&self, request: RequestBuilder) -> reqwest::Result<Answer> {
-        self.caller.try_send(request).await
     }
 }

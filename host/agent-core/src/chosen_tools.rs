@@ -46,8 +46,14 @@ pub fn restricted(tools: Arc<dyn ToolSet>, chosen: &[String]) -> Arc<dyn ToolSet
         return tools;
     }
     let specs = kept.iter().filter_map(|name| catalog.shared(name)).cloned().collect();
-    let catalog = Arc::new(Catalog::derived(catalog, specs, digest_of(catalog, &kept)));
-    Arc::new(Restricted { tools, catalog })
+    let catalog = Catalog::derived(catalog, specs, digest_of(catalog, &kept));
+    under_catalog(tools, catalog)
+}
+
+/// Shows the model another catalog of the tools. A call of what that does not name is refused as one of an
+/// unknown tool.
+pub fn under_catalog(tools: Arc<dyn ToolSet>, catalog: Catalog) -> Arc<dyn ToolSet> {
+    Arc::new(UnderCatalog { tools, catalog: Arc::new(catalog) })
 }
 
 /// The names that are in the catalog, each once.
@@ -65,14 +71,13 @@ fn digest_of(catalog: &Catalog, kept: &BTreeSet<&str>) -> String {
     format!("sha256:{:x}", hash.finalize())
 }
 
-/// Some tools of a set.
-struct Restricted {
+struct UnderCatalog {
     tools: Arc<dyn ToolSet>,
     catalog: Arc<Catalog>,
 }
 
 #[boxed_async]
-impl ToolSet for Restricted {
+impl ToolSet for UnderCatalog {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }

@@ -163,11 +163,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{says, task};
+    use crate::testing::{says, shown, task, wait};
     use crate::words::{
-        ContentPart, Deciders, Decision, Image, ImageDetail, Message, ModelReply, OnExpiry, Options,
-        Principal, RecordedAnswer, ReplyRules, ShownCall, ToolCall, ToolHints, ToolOutcome, ToolReceipt,
-        Usage, UserContent, Wait, WaitKind, may_be_journaled,
+        ContentPart, Decision, Image, ImageDetail, Message, ModelReply, Options, Principal, RecordedAnswer,
+        ReplyRules, ToolCall, ToolOutcome, ToolReceipt, UserContent, Wait, WaitKind, may_be_journaled,
     };
 
     #[test]
@@ -281,27 +280,8 @@ mod tests {
         let call = || ToolCall { id: "c".into(), name: "t".into(), arguments: value.clone() };
         let history = vec![Message::Assistant { content: String::new(), tool_calls: vec![call()] }];
         let options = Options { history, call: Some(call()), ..Options::default() };
-        let shown = ShownCall {
-            tool: "t".into(),
-            arguments: value.clone(),
-            component: String::new(),
-            policy: String::new(),
-            hints: ToolHints::default(),
-        };
-        let wait = Wait {
-            id: "1:1.0".into(),
-            index: 0,
-            within: None,
-            kind: WaitKind::Question,
-            shown,
-            answer: Some(value.clone()),
-            deciders: Deciders::default(),
-            began_at: 1,
-            expires_at: 9,
-            on_expiry: OnExpiry::default(),
-            usage: Usage::default(),
-            child: None,
-        };
+        let wait = wait("1:1.0", WaitKind::Question, shown(value.clone()));
+        let wait = Wait { answer: Some(value.clone()), ..wait };
         let decided = |verdict| {
             let (shown, nonce) = (String::new(), String::new());
             let decision = Decision { by: None, at: 1, shown, verdict, nonce };

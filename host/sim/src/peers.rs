@@ -222,11 +222,9 @@ struct ToolsOfRun {
 impl Tools {
     fn of(&self, component: u64) -> Arc<dyn ToolSet> {
         let spec = |name: &str, is_repeatable: bool, is_destructive: bool| ToolSpec {
-            name: name.to_owned(),
-            input_schema: json!({ "type": "object" }),
             is_repeatable,
             is_destructive,
-            ..ToolSpec::default()
+            ..agent_core::testing::tool(name)
         };
         let specs = vec![spec("act", false, true), spec("look", true, false), spec("pay", false, false)];
         let catalog = Arc::new(Catalog::new(specs, format!("sha256:{component}")));

@@ -6,10 +6,10 @@ use std::fs;
 use super::markdown::files;
 
 /// Comments that begin with a pronoun or with "The same", in place of a subject that is in the code.
-const WITHOUT_A_SUBJECT: usize = 84;
+const WITHOUT_A_SUBJECT: usize = 85;
 
 /// Documentation of at most four words: mostly a name said once more.
-const FOUR_WORDS: usize = 1_532;
+const FOUR_WORDS: usize = 1_531;
 
 /// How wide a line may be.
 const COLUMNS: usize = 110;

@@ -204,11 +204,7 @@ mod tests {
             content: String::new(),
             tool_calls: ids.iter().map(call).collect(),
         };
-        let answer = |id: &str, content: &str| Message::Tool {
-            tool_call_id: id.into(),
-            name: "f".into(),
-            content: content.into(),
-        };
+        let answer = |id: &str, content: &str| crate::testing::answer(id, "f", content);
         let told = Message::System { content: "be kind".into() };
         let history = vec![
             calls(&["a", "b", "a"]),

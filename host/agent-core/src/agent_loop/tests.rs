@@ -11,18 +11,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{self, asks_for, check_conversation, says};
+use crate::testing::{self, asks_for, check_conversation, says, tool};
 use crate::words::{Finish, Options, RunLimits, ToolOutcome, ToolSpec};
 
 fn catalog() -> Arc<Catalog> {
-    let spec = |name: &str| ToolSpec {
-        name: name.into(),
-        description: String::new(),
-        input_schema: json!({"type": "object"}),
-        is_repeatable: true,
-        ..ToolSpec::default()
-    };
-    Arc::new(Catalog::new(vec![spec("echo"), spec("add")], "sha256:test".into()))
+    Arc::new(Catalog::new(vec![tool("echo"), tool("add")], "sha256:test".into()))
 }
 
 fn task(limits: RunLimits) -> Task {
@@ -180,13 +173,8 @@ fn a_journal_folds_to_the_same_history_when_other_tools_are_loaded() {
         answer(&open[0]),
         answer(&open[1]),
     ];
-    let spec = |name: &str| ToolSpec {
-        name: name.into(),
-        description: "a".repeat(100_000),
-        input_schema: json!({"type": "object"}),
-        ..ToolSpec::default()
-    };
-    let swapped = || Arc::new(Catalog::new(vec![spec("new")], "sha256:swapped".into()));
+    let spec = || ToolSpec { description: "a".repeat(100_000), ..tool("new") };
+    let swapped = || Arc::new(Catalog::new(vec![spec()], "sha256:swapped".into()));
     let (_, step) = Run::resume(journal.clone(), swapped()).unwrap();
     let Step::CallTools(open) = step else { panic!("{step:?}") };
     assert_eq!(open.iter().map(|open| open.index).collect::<Vec<_>>(), [2]);

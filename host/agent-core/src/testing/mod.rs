@@ -9,6 +9,7 @@ mod queue_state;
 mod stores;
 mod tool_versions;
 mod webhooks;
+mod words;
 
 pub use conversations::TestConversations;
 pub use key_value::TestKeyValues;
@@ -17,14 +18,17 @@ pub use queue_beside::HeldJobs;
 pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
 pub use webhooks::TestOutbox;
+pub use words::{
+    answer, asks_for, ended, failed, job, record, record_of_now, reply, result, says, shown, task, tool,
+    user, wait,
+};
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use boxed_async::boxed_async;
-use serde_json::{Value, json};
 
 use crate::chosen_tools::restricted;
 use crate::circuit_breaker::SharedCircuit;
@@ -33,79 +37,12 @@ use crate::ports::{
     Spawn, ToolFault, ToolRequest, ToolSet, Toolbox, WaitTerms,
 };
 use crate::words::{
-    Catalog, Deciders, Event, FailureKind, Finish, Grants, Message, ModelReply, OnExpiry, Options, Principal,
-    RunLimits, RunOutcome, RunRecord, ShownCall, Task, ToolCall, ToolHints, ToolOutcome, ToolProgress,
-    ToolReceipt, ToolReturn, ToolSpec, Usage,
+    Catalog, Deciders, Event, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall, ToolHints,
+    ToolOutcome, ToolProgress, ToolReceipt, ToolReturn, ToolSpec,
 };
 
 /// How long it is between two reports of a tool.
 const REPORT_PAUSE: Duration = Duration::from_millis(150);
-
-/// What the run `run_1` of the user `u1` is to do who says this, without anything chosen.
-pub fn task(input: &str) -> Task {
-    Task {
-        id: "run_1".into(),
-        input: input.into(),
-        instructions: None,
-        options: Options::default(),
-        limits: RunLimits::default(),
-        model: "test/scripted".into(),
-        principal: Principal::user("u1"),
-        grants: Grants::default(),
-        versions: Default::default(),
-        parent: None,
-    }
-}
-
-/// The record of a run of the user `u1`, long ago.
-pub fn record(id: &str, outcome: RunOutcome) -> RunRecord {
-    RunRecord {
-        id: id.into(),
-        request_id: "req-1".into(),
-        user_id: Some("u1".into()),
-        job_id: None,
-        started_at: UNIX_EPOCH,
-        finished_at: UNIX_EPOCH,
-        outcome,
-    }
-}
-
-/// What becomes of a run that failed before its model had answered.
-pub fn failed(error: &str) -> RunOutcome {
-    let (error, usage) = (error.to_owned(), Usage::default());
-    RunOutcome::Failed { error, iterations: 0, usage, kind: FailureKind::Internal }
-}
-
-/// A message of the user, as a conversation has it.
-pub fn user(content: &str) -> Message {
-    Message::User { content: content.into() }
-}
-
-/// A message of the model without calls, as a conversation has it.
-pub fn reply(content: &str) -> Message {
-    Message::Assistant { content: content.into(), tool_calls: vec![] }
-}
-
-/// A reply that is only text.
-pub fn says(text: &str) -> ModelReply {
-    ModelReply {
-        content: text.into(),
-        tool_calls: vec![],
-        usage: Some(Usage::of(10, 5)),
-        finish: Finish::Done,
-        model: "test/scripted".into(),
-    }
-}
-
-/// A reply that asks for tools: `(id, name, arguments)`.
-pub fn asks_for(calls: &[(&str, &str, Value)]) -> ModelReply {
-    let call = |(id, name, arguments): &(&str, &str, Value)| ToolCall {
-        id: (*id).into(),
-        name: (*name).into(),
-        arguments: arguments.clone(),
-    };
-    ModelReply { tool_calls: calls.iter().map(call).collect(), ..says("") }
-}
 
 /// A model that gives scripted replies and checks that every conversation it is shown is well formed.
 #[derive(Debug, Default)]
@@ -211,13 +148,8 @@ impl EchoTools {
     }
 
     fn with_digest(names: &[&str], digest: &str) -> Self {
-        let spec = |name: &&str| ToolSpec {
-            name: (*name).into(),
-            description: "Echoes its arguments.".into(),
-            input_schema: json!({"type": "object"}),
-            is_repeatable: true,
-            ..ToolSpec::default()
-        };
+        let description = "Echoes its arguments.".to_owned();
+        let spec = |name: &&str| ToolSpec { description: description.clone(), ..tool(name) };
         let catalog = Catalog::new(names.iter().map(spec).collect(), digest.into());
         Self {
             catalog: Arc::new(catalog),

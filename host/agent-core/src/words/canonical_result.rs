@@ -268,16 +268,12 @@ mod tests {
 
     fn written_with(messages: Vec<Message>, tool_calls: Vec<ToolReceipt>) -> String {
         let result = AgentResult {
-            id: "run_1".into(),
             output: "3".into(),
-            output_value: None,
-            output_error: None,
-            stop_reason: StopReason::Completed,
-            messages,
             usage: Usage::of(210, 18),
             iterations: 2,
             model: "openai/m".into(),
             tool_calls,
+            ..crate::testing::result(messages, StopReason::Completed)
         };
         serde_json::to_string(&result).unwrap()
     }

@@ -392,16 +392,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn shown(arguments: Value) -> ShownCall {
-        ShownCall {
-            tool: "pay".into(),
-            arguments,
-            component: "bank@sha256:1".into(),
-            policy: "sha256:2".into(),
-            hints: ToolHints::default(),
-        }
-    }
+    use crate::testing::{shown, wait};
 
     #[test]
     fn equal_calls_have_one_digest_and_others_have_others() {
@@ -433,20 +424,7 @@ mod tests {
 
     #[test]
     fn of_several_waits_each_kind_is_known_and_when_the_first_began() {
-        let of = |kind, began_at| Wait {
-            id: "1:1.0".into(),
-            index: 0,
-            within: None,
-            kind,
-            shown: shown(json!({})),
-            answer: None,
-            deciders: Deciders::default(),
-            began_at,
-            expires_at: 9,
-            on_expiry: OnExpiry::default(),
-            usage: Usage::default(),
-            child: None,
-        };
+        let of = |kind, began_at| Wait { began_at, ..wait("1:1.0", kind, shown(json!({}))) };
         let waits = [of(WaitKind::Child, 7), of(WaitKind::Approval, 5), of(WaitKind::Child, 6)];
         let open = OpenKinds::of(&waits);
         assert_eq!(open.kinds().collect::<Vec<_>>(), [WaitKind::Approval, WaitKind::Child]);

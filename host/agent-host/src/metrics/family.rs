@@ -74,13 +74,28 @@ impl Family {
 /// A series without labels, and how its value is found in what was read.
 pub(super) struct Series<T> {
     /// Name of the series without the prefix.
-    pub(super) name: &'static str,
-    /// What its value means.
-    pub(super) kind: Kind,
+    name: &'static str,
+    kind: Kind,
     /// What it is, for whoever reads the scrape.
-    pub(super) help: &'static str,
+    help: &'static str,
     /// Value of the series, if it could be read.
-    pub(super) value: fn(&T) -> Option<f64>,
+    value: fn(&T) -> Option<f64>,
+}
+
+impl<T> Series<T> {
+    /// One whose value only grows.
+    pub(super) const fn counter(
+        name: &'static str,
+        help: &'static str,
+        value: fn(&T) -> Option<f64>,
+    ) -> Self {
+        Self { name, kind: Kind::Counter, help, value }
+    }
+
+    /// One whose value goes up and down.
+    pub(super) const fn gauge(name: &'static str, help: &'static str, value: fn(&T) -> Option<f64>) -> Self {
+        Self { name, kind: Kind::Gauge, help, value }
+    }
 }
 
 /// Series that are read together at every scrape.

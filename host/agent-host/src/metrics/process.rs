@@ -7,63 +7,38 @@ use procfs::process::{LimitValue, Process};
 use procfs::{ProcResult, WithCurrentSystemInfo as _};
 use prometheus::core::Collector;
 
-use super::family::{Kind, Readings, Series};
+use super::family::{Readings, Series};
 
 const SERIES: [Series<Usage>; 9] = [
-    Series {
-        name: "process_cpu_user_seconds_total",
-        kind: Kind::Counter,
-        help: "Total user CPU time spent in seconds.",
-        value: |usage| Some(usage.user_seconds),
-    },
-    Series {
-        name: "process_cpu_system_seconds_total",
-        kind: Kind::Counter,
-        help: "Total system CPU time spent in seconds.",
-        value: |usage| Some(usage.system_seconds),
-    },
-    Series {
-        name: "process_cpu_seconds_total",
-        kind: Kind::Counter,
-        help: "Total user and system CPU time spent in seconds.",
-        value: |usage| Some(usage.user_seconds + usage.system_seconds),
-    },
-    Series {
-        name: "process_start_time_seconds",
-        kind: Kind::Gauge,
-        help: "Start time of the process since unix epoch in seconds.",
-        value: |usage| usage.start_time,
-    },
-    Series {
-        name: "process_resident_memory_bytes",
-        kind: Kind::Gauge,
-        help: "Resident memory size in bytes.",
-        value: |usage| Some(usage.resident_bytes),
-    },
-    Series {
-        name: "process_virtual_memory_bytes",
-        kind: Kind::Gauge,
-        help: "Virtual memory size in bytes.",
-        value: |usage| Some(usage.virtual_bytes),
-    },
-    Series {
-        name: "process_heap_bytes",
-        kind: Kind::Gauge,
-        help: "Resident anonymous memory in bytes: heap, stacks and the memory of tools, without mapped files.",
-        value: |usage| usage.heap_bytes,
-    },
-    Series {
-        name: "process_open_fds",
-        kind: Kind::Gauge,
-        help: "Number of open file descriptors.",
-        value: |usage| usage.open_fds,
-    },
-    Series {
-        name: "process_max_fds",
-        kind: Kind::Gauge,
-        help: "Maximum number of open file descriptors.",
-        value: |usage| usage.max_fds,
-    },
+    Series::counter("process_cpu_user_seconds_total", "Total user CPU time spent in seconds.", |usage| {
+        Some(usage.user_seconds)
+    }),
+    Series::counter("process_cpu_system_seconds_total", "Total system CPU time spent in seconds.", |usage| {
+        Some(usage.system_seconds)
+    }),
+    Series::counter(
+        "process_cpu_seconds_total",
+        "Total user and system CPU time spent in seconds.",
+        |usage| Some(usage.user_seconds + usage.system_seconds),
+    ),
+    Series::gauge(
+        "process_start_time_seconds",
+        "Start time of the process since unix epoch in seconds.",
+        |usage| usage.start_time,
+    ),
+    Series::gauge("process_resident_memory_bytes", "Resident memory size in bytes.", |usage| {
+        Some(usage.resident_bytes)
+    }),
+    Series::gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.", |usage| {
+        Some(usage.virtual_bytes)
+    }),
+    Series::gauge(
+        "process_heap_bytes",
+        "Resident anonymous memory in bytes: heap, stacks and the memory of tools, without mapped files.",
+        |usage| usage.heap_bytes,
+    ),
+    Series::gauge("process_open_fds", "Number of open file descriptors.", |usage| usage.open_fds),
+    Series::gauge("process_max_fds", "Maximum number of open file descriptors.", |usage| usage.max_fds),
 ];
 
 /// Reads `/proc`. A sandbox may hide it; then the other metrics are there all the same.

@@ -16,42 +16,30 @@ use super::family::{Family, Kind, Readings, Series};
 const INTERVAL: Duration = Duration::from_secs(15);
 
 const SERIES: [Series<Depth>; 6] = [
-    Series {
-        name: "agent_queue_waiting_jobs",
-        kind: Kind::Gauge,
-        help: "Jobs that wait for a worker.",
-        value: |depth| Some(depth.waiting as f64),
-    },
-    Series {
-        name: "agent_queue_active_jobs",
-        kind: Kind::Gauge,
-        help: "Jobs that are being worked on, in all processes.",
-        value: |depth| Some(depth.active as f64),
-    },
-    Series {
-        name: "agent_queue_delayed_jobs",
-        kind: Kind::Gauge,
-        help: "Jobs that wait until their next attempt is due.",
-        value: |depth| Some(depth.delayed as f64),
-    },
-    Series {
-        name: "agent_queue_parked_jobs",
-        kind: Kind::Gauge,
-        help: "Jobs whose runs wait for somebody, counted to 10,000; on Redis they are among the delayed ones.",
-        value: |depth| Some(depth.parked as f64),
-    },
-    Series {
-        name: "agent_queue_oldest_parked_seconds",
-        kind: Kind::Gauge,
-        help: "How old the oldest job is whose run waits for somebody; 0 when none does, and on Redis.",
-        value: |depth| Some(depth.oldest_parked.unwrap_or_default().as_secs_f64()),
-    },
-    Series {
-        name: "agent_queue_oldest_waiting_seconds",
-        kind: Kind::Gauge,
-        help: "For how long the job that has waited longest has waited; 0 when none does.",
-        value: |depth| Some(depth.oldest_waiting.unwrap_or_default().as_secs_f64()),
-    },
+    Series::gauge("agent_queue_waiting_jobs", "Jobs that wait for a worker.", |depth| {
+        Some(depth.waiting as f64)
+    }),
+    Series::gauge("agent_queue_active_jobs", "Jobs that are being worked on, in all processes.", |depth| {
+        Some(depth.active as f64)
+    }),
+    Series::gauge("agent_queue_delayed_jobs", "Jobs that wait until their next attempt is due.", |depth| {
+        Some(depth.delayed as f64)
+    }),
+    Series::gauge(
+        "agent_queue_parked_jobs",
+        "Jobs whose runs wait for somebody, counted to 10,000; on Redis they are among the delayed ones.",
+        |depth| Some(depth.parked as f64),
+    ),
+    Series::gauge(
+        "agent_queue_oldest_parked_seconds",
+        "How old the oldest job is whose run waits for somebody; 0 when none does, and on Redis.",
+        |depth| Some(depth.oldest_parked.unwrap_or_default().as_secs_f64()),
+    ),
+    Series::gauge(
+        "agent_queue_oldest_waiting_seconds",
+        "For how long the job that has waited longest has waited; 0 when none does.",
+        |depth| Some(depth.oldest_waiting.unwrap_or_default().as_secs_f64()),
+    ),
 ];
 
 /// Two gauges for each kind of waits.

@@ -3,28 +3,15 @@
 use prometheus::core::Collector;
 use tokio::runtime::Handle;
 
-use super::family::{Kind, Readings, Series};
+use super::family::{Readings, Series};
 
 /// A queue that stays long, or tasks that only grow in number, are what a lag of the event loop is in Node.
 const SERIES: [Series<Totals>; 3] = [
-    Series {
-        name: "tokio_workers",
-        kind: Kind::Gauge,
-        help: "Threads of the async runtimes.",
-        value: |runtime| Some(runtime.workers as f64),
-    },
-    Series {
-        name: "tokio_alive_tasks",
-        kind: Kind::Gauge,
-        help: "Tasks that have not ended.",
-        value: |runtime| Some(runtime.tasks as f64),
-    },
-    Series {
-        name: "tokio_global_queue_depth",
-        kind: Kind::Gauge,
-        help: "Tasks that wait for any thread.",
-        value: |runtime| Some(runtime.queued as f64),
-    },
+    Series::gauge("tokio_workers", "Threads of the async runtimes.", |runtime| Some(runtime.workers as f64)),
+    Series::gauge("tokio_alive_tasks", "Tasks that have not ended.", |runtime| Some(runtime.tasks as f64)),
+    Series::gauge("tokio_global_queue_depth", "Tasks that wait for any thread.", |runtime| {
+        Some(runtime.queued as f64)
+    }),
 ];
 
 /// What all runtimes have together.

@@ -17,7 +17,7 @@ use run_service::layers::Admission;
 use super::buckets::LONG_SECONDS;
 use super::described::Register;
 use super::exemplars::Exemplars;
-use super::family::{Kind, Readings, Series};
+use super::family::{Readings, Series};
 
 /// From ten seconds to a week: people decide.
 const DECISION_SECONDS: [f64; 8] = [10.0, 60.0, 300.0, 1_800.0, 7_200.0, 28_800.0, 86_400.0, 604_800.0];
@@ -208,36 +208,31 @@ impl RateWindows for MeteredWindows {
 type Gates = (SharedCircuit, Admission);
 
 const GATES: [Series<Gates>; 5] = [
-    Series {
-        name: "agent_circuit_state",
-        kind: Kind::Gauge,
-        help: "Where the agent's circuit breaker stands: 0 closed, 1 half open, 2 open.",
-        value: |(circuit, _)| Some(as_number(circuit.state())),
-    },
-    Series {
-        name: "agent_circuit_opened_total",
-        kind: Kind::Counter,
-        help: "How often the agent's circuit breaker opened, after trials that failed as well.",
-        value: |(circuit, _)| Some(circuit.transitions().opened as f64),
-    },
-    Series {
-        name: "agent_circuit_closed_total",
-        kind: Kind::Counter,
-        help: "How often the agent's circuit breaker closed again.",
-        value: |(circuit, _)| Some(circuit.transitions().closed as f64),
-    },
-    Series {
-        name: "agent_admission_in_use",
-        kind: Kind::Gauge,
-        help: "Agents that run, of MAX_CONCURRENT_AGENTS where that applies.",
-        value: |(_, admission)| Some(admission.in_use() as f64),
-    },
-    Series {
-        name: "agent_admission_waiting",
-        kind: Kind::Gauge,
-        help: "Requests and jobs that wait for a free agent.",
-        value: |(_, admission)| Some(admission.waiting() as f64),
-    },
+    Series::gauge(
+        "agent_circuit_state",
+        "Where the agent's circuit breaker stands: 0 closed, 1 half open, 2 open.",
+        |(circuit, _)| Some(as_number(circuit.state())),
+    ),
+    Series::counter(
+        "agent_circuit_opened_total",
+        "How often the agent's circuit breaker opened, after trials that failed as well.",
+        |(circuit, _)| Some(circuit.transitions().opened as f64),
+    ),
+    Series::counter(
+        "agent_circuit_closed_total",
+        "How often the agent's circuit breaker closed again.",
+        |(circuit, _)| Some(circuit.transitions().closed as f64),
+    ),
+    Series::gauge(
+        "agent_admission_in_use",
+        "Agents that run, of MAX_CONCURRENT_AGENTS where that applies.",
+        |(_, admission)| Some(admission.in_use() as f64),
+    ),
+    Series::gauge(
+        "agent_admission_waiting",
+        "Requests and jobs that wait for a free agent.",
+        |(_, admission)| Some(admission.waiting() as f64),
+    ),
 ];
 
 /// Where a circuit stands, as it stands in metrics.

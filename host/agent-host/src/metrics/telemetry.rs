@@ -2,36 +2,28 @@
 
 use prometheus::core::Collector;
 
-use super::family::{Kind, Readings, Series};
+use super::family::{Readings, Series};
 use crate::telemetry::export::SpanCounts;
 use crate::telemetry::{dropped_lines, span_counts};
 
-const LOG: [Series<u64>; 1] = [Series {
-    name: "agent_log_lines_dropped_total",
-    kind: Kind::Counter,
-    help: "Log lines that were dropped because the reader of the log was too slow or gone.",
-    value: |dropped| Some(*dropped as f64),
-}];
+const LOG: [Series<u64>; 1] = [Series::counter(
+    "agent_log_lines_dropped_total",
+    "Log lines that were dropped because the reader of the log was too slow or gone.",
+    |dropped| Some(*dropped as f64),
+)];
 
 const TRACES: [Series<&SpanCounts>; 3] = [
-    Series {
-        name: "agent_trace_spans_exported_total",
-        kind: Kind::Counter,
-        help: "Spans that the collector took.",
-        value: |counts| Some(counts.exported() as f64),
-    },
-    Series {
-        name: "agent_trace_spans_dropped_total",
-        kind: Kind::Counter,
-        help: "Spans that were dropped because too many waited for their export.",
-        value: |counts| Some(counts.dropped() as f64),
-    },
-    Series {
-        name: "agent_trace_spans_failed_total",
-        kind: Kind::Counter,
-        help: "Spans that the collector did not take.",
-        value: |counts| Some(counts.failed() as f64),
-    },
+    Series::counter("agent_trace_spans_exported_total", "Spans that the collector took.", |counts| {
+        Some(counts.exported() as f64)
+    }),
+    Series::counter(
+        "agent_trace_spans_dropped_total",
+        "Spans that were dropped because too many waited for their export.",
+        |counts| Some(counts.dropped() as f64),
+    ),
+    Series::counter("agent_trace_spans_failed_total", "Spans that the collector did not take.", |counts| {
+        Some(counts.failed() as f64)
+    }),
 ];
 
 /// Asks the log at every scrape.

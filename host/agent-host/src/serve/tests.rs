@@ -125,6 +125,14 @@ impl Bench {
         metric.get_gauge().get_value() + metric.get_counter().get_value()
     }
 
+    /// A client whose request is under way until it is let go.
+    async fn ask_slow(&self) -> Client {
+        let mut client = self.connect().await;
+        client.ask("/slow").await;
+        self.asked.notified().await;
+        client
+    }
+
     async fn connect(&self) -> Client {
         Client(BufReader::new(TcpStream::connect(self.address).await.unwrap()))
     }
@@ -216,9 +224,7 @@ async fn each_thread_that_serves_has_its_share_of_connections_and_ends_with_thei
 #[tokio::test]
 async fn a_request_in_flight_is_answered_while_new_connections_are_refused() {
     let outcome = with_service(times(), async |bench| {
-        let mut client = bench.connect().await;
-        client.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut client = bench.ask_slow().await;
         bench.signal(Signal::Terminate);
         bench.wait_until_refused().await;
         bench.answer.notify_one();
@@ -278,9 +284,7 @@ async fn the_drain_ends_by_itself() {
 #[tokio::test]
 async fn a_second_signal_forces_the_end_of_a_request() {
     let outcome = with_service(times(), async |bench| {
-        let mut client = bench.connect().await;
-        client.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut client = bench.ask_slow().await;
         bench.signal(Signal::Interrupt);
         bench.wait_until_refused().await;
         bench.signal(Signal::Interrupt);
@@ -294,9 +298,7 @@ async fn the_deadline_forces_the_end_of_a_request() {
     let times = Timeouts { drain: Duration::from_secs(3), force: Duration::from_secs(30), ..times() };
     let began = Instant::now();
     let outcome = with_service(times, async |bench| {
-        let mut client = bench.connect().await;
-        client.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut client = bench.ask_slow().await;
         bench.signal(Signal::Terminate);
         tokio::time::pause();
         client.wait_until_closed().await;
@@ -311,9 +313,7 @@ async fn what_is_to_be_closed_is_closed_after_the_last_answer_and_under_the_same
     let (closing, mut closed) = oneshot::channel();
     let close = async |_forced| closing.send(()).unwrap();
     let outcome = with_closing(times(), close, async |bench| {
-        let mut client = bench.connect().await;
-        client.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut client = bench.ask_slow().await;
         bench.signal(Signal::Terminate);
         bench.wait_until_refused().await;
         assert!(closed.try_recv().is_err(), "closed before the last answer");
@@ -347,9 +347,7 @@ async fn at_a_forced_end_what_has_ended_is_written_after_connections_were_cut_of
         writing.send(()).unwrap();
     };
     let outcome = with_closing(times(), close, async |bench| {
-        let mut client = bench.connect().await;
-        client.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut client = bench.ask_slow().await;
         bench.signal(Signal::Terminate);
         bench.wait_until_refused().await;
         bench.signal(Signal::Terminate);
@@ -372,9 +370,7 @@ async fn the_last_writes_are_within_the_time_that_the_process_has() {
     };
     let mut signalled = None;
     let outcome = with_closing(times, close, async |bench| {
-        let mut client = bench.connect().await;
-        client.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut client = bench.ask_slow().await;
         tokio::time::pause();
         signalled = Some(Instant::now());
         bench.signal(Signal::Terminate);
@@ -445,9 +441,7 @@ async fn a_client_that_reads_nothing_is_let_go_and_holds_up_no_shutdown() {
 async fn the_phases_of_a_shutdown_are_told_in_their_time() {
     let times = Timeouts { drain: Duration::from_secs(5), force: Duration::from_secs(30), ..times() };
     let outcome = with_service(times, async |bench| {
-        let mut client = bench.connect().await;
-        client.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut client = bench.ask_slow().await;
         let phases = bench.phases.clone();
         assert!(!phases.stopping().is_cancelled());
         bench.signal(Signal::Terminate);

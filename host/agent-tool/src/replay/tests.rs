@@ -1,9 +1,10 @@
 //! Which calls of a journal are made again, which answers they get, and what counts as a difference.
 
 use agent_core::ports::HttpRecording;
+use agent_core::testing::{asks_for, shown, task};
 use agent_core::words::{
-    Deciders, Decision, Event, Exchange, Finish, ModelReply, OnExpiry, Options, ReceiptDetail, RunLimits,
-    ShownCall, Task, ToolCall, ToolOutcome, ToolReceipt, ToolReturn, Verdict as Decided, Wait, WaitKind,
+    Decision, Event, Exchange, ReceiptDetail, ToolCall, ToolOutcome, ToolReceipt, ToolReturn,
+    Verdict as Decided, Wait, WaitKind,
 };
 use serde_json::json;
 use tool_host::{HttpOutcome, HttpRequestRecord};
@@ -73,51 +74,15 @@ fn calls_stand_in_the_order_of_the_replies_with_the_ids_they_were_recorded_by() 
 
 /// The task of a run and a reply that calls these tools without arguments.
 fn begun(names: &[&str]) -> [Event; 2] {
-    let call =
-        |name: &&str| ToolCall { id: "id".into(), name: (*name).into(), arguments: serde_json::json!({}) };
-    let task = Task {
-        id: "run_1".into(),
-        input: "do it".into(),
-        instructions: None,
-        options: Options::default(),
-        limits: RunLimits::default(),
-        model: "m".into(),
-        principal: Default::default(),
-        grants: Default::default(),
-        versions: Default::default(),
-        parent: None,
-    };
-    let reply = ModelReply {
-        content: String::new(),
-        tool_calls: names.iter().map(call).collect(),
-        finish: Finish::Done,
-        usage: None,
-        model: "m".into(),
-    };
-    [Event::Started { task, tools: String::new() }, Event::from(reply)]
+    let calls: Vec<_> = names.iter().map(|name| ("id", *name, json!({}))).collect();
+    [Event::Started { task: task("do it"), tools: String::new() }, Event::from(asks_for(&calls))]
 }
 
 #[test]
 fn a_call_is_as_somebody_edited_it_and_one_that_a_decision_answered_ran_nothing() {
-    let wait = |index: usize, kind| Wait {
-        id: format!("job:{index}"),
-        index,
-        within: None,
-        kind,
-        shown: ShownCall {
-            tool: "pay".into(),
-            arguments: json!({}),
-            component: "pay@sha256:1".into(),
-            policy: "sha256:2".into(),
-            hints: Default::default(),
-        },
-        answer: None,
-        deciders: Deciders::default(),
-        began_at: 1,
-        expires_at: 2,
-        on_expiry: OnExpiry::Reject,
-        usage: Default::default(),
-        child: None,
+    let wait = |index: usize, kind| {
+        let wait = agent_core::testing::wait(&format!("job:{index}"), kind, shown(json!({})));
+        Wait { index, ..wait }
     };
     let decided = |index: usize, verdict| Event::Decided {
         wait: format!("job:{index}"),

@@ -357,13 +357,17 @@ async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
     assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
 }
 
-#[tokio::test]
-async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
-    let (server, queue) = start().await;
-    let producer = official(&server).await;
+async fn schedule_hourly(server: &Redis) {
+    let producer = official(server).await;
     let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
     let data = json!({"query": "q", "userId": "u1"});
     producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
+    let (server, queue) = start().await;
+    schedule_hourly(&server).await;
     let first = claim_next(&queue).await;
     queue.settle(&first, &completed("1")).await.unwrap();
     let depth = queue.depth().await.unwrap();
@@ -384,10 +388,7 @@ async fn the_next_iteration_of_a_scheduler_is_no_job_that_can_be_cancelled() {
 #[tokio::test]
 async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes_on() {
     let (server, queue) = start().await;
-    let producer = official(&server).await;
-    let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
-    let data = json!({"query": "q", "userId": "u1"});
-    producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+    schedule_hourly(&server).await;
     let scheduler = format!("bull:{QUEUE}:repeat:hourly");
     assert_eq!(server.ask(&["SET", &scheduler, "not a hash"]).await, "OK");
     let claim = claim_next(&queue).await;
@@ -398,7 +399,7 @@ async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes
     );
     queue.settle(&claim, &AttemptEnd::Failed { error, retry: false }).await.unwrap();
     assert_eq!(status(&queue, &claim.job_id).await, JobStatus::Failed);
-    let next = queue.add(&self::data("next")).await.unwrap();
+    let next = queue.add(&data("next")).await.unwrap();
     assert_eq!(claim_next(&queue).await.job_id, next);
     assert_eq!(queue.depth().await.unwrap().active, 1);
 }
@@ -407,10 +408,7 @@ async fn a_job_whose_next_iteration_is_refused_for_good_fails_and_the_queue_goes
 #[tokio::test]
 async fn a_scheduler_survives_a_redis_that_refuses_its_next_iteration_for_a_while() {
     let (server, queue) = start().await;
-    let producer = official(&server).await;
-    let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
-    let data = json!({"query": "q", "userId": "u1"});
-    producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+    schedule_hourly(&server).await;
     // The script of the next iteration begins with it; taking a job does without.
     let may = async |rule: &str| assert_eq!(server.ask(&["ACL", "SETUSER", "default", rule]).await, "OK");
     may("-zscore").await;

@@ -38,6 +38,15 @@ async fn length(server: &Redis, list: &str) -> u64 {
     server.ask(&["LLEN", &format!("bull:agent-tasks:{list}")]).await.parse().unwrap()
 }
 
+/// The ids of so many new jobs.
+async fn add(queue: &BullQueue, count: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        ids.push(queue.add(&data("q")).await.unwrap());
+    }
+    ids
+}
+
 async fn claim(queue: &BullQueue) -> Claim {
     queue.claim("worker", Duration::ZERO).await.unwrap().expect("a job to take")
 }
@@ -51,9 +60,7 @@ async fn a_job_takes_three_commands_and_two_when_it_follows_another() {
     queue.settle(&first, &completed("1")).await.unwrap();
 
     let mut monitor = server.monitor().await;
-    for _ in 0..3 {
-        queue.add(&data("q")).await.unwrap();
-    }
+    add(&queue, 3).await;
     assert_eq!(monitor.commands().await.of_clients, ["EVALSHA"; 3]);
     let mut claimed = claim(&queue).await;
     let mut tokens = vec![claimed.token.clone()];
@@ -140,10 +147,7 @@ async fn a_job_that_was_claimed_with_the_end_of_another_is_leased_like_any_other
 #[tokio::test]
 async fn reading_and_waiting_for_a_job_searches_nothing() {
     let (server, queue) = start().await;
-    let mut ids = Vec::new();
-    for _ in 0..10 {
-        ids.push(queue.add(&data("q")).await.unwrap());
-    }
+    let ids = add(&queue, 10).await;
     let claimed = claim(&queue).await;
     let mut monitor = server.monitor().await;
     for id in &ids {
@@ -158,9 +162,7 @@ async fn reading_and_waiting_for_a_job_searches_nothing() {
 #[tokio::test]
 async fn a_page_of_jobs_reads_no_more_of_them_than_it_shows() {
     let (server, queue) = start().await;
-    for _ in 0..10 {
-        queue.add(&data("q")).await.unwrap();
-    }
+    add(&queue, 10).await;
     let wanted = JobQuery { user_id: "u1", status: None, limit: 2, cursor: None };
     let mut monitor = server.monitor().await;
     assert_eq!(queue.list(&wanted).await.unwrap().jobs.len(), 2);
@@ -174,10 +176,7 @@ async fn a_page_of_jobs_reads_no_more_of_them_than_it_shows() {
 #[tokio::test]
 async fn a_list_of_many_jobs_that_are_gone_takes_few_commands() {
     let (server, queue) = start().await;
-    let mut ids = Vec::new();
-    for _ in 0..60 {
-        ids.push(queue.add(&data("q")).await.unwrap());
-    }
+    let ids = add(&queue, 60).await;
     for id in &ids[1..59] {
         assert_eq!(server.ask(&["DEL", &format!("bull:{QUEUE}:{id}")]).await, "1");
     }
@@ -279,10 +278,7 @@ async fn a_lease_is_counted_from_before_it_was_asked_for_however_late_the_answer
 #[tokio::test]
 async fn an_end_that_is_sent_twice_ends_one_job_and_claims_one() {
     let (server, mut proxy, queue) = start_behind_a_proxy().await;
-    let mut ids = Vec::new();
-    for _ in 0..3 {
-        ids.push(queue.add(&data("q")).await.unwrap());
-    }
+    let ids = add(&queue, 3).await;
     let first = claim(&queue).await;
     proxy.stall_answers();
     let ending = Task::begin({
@@ -393,10 +389,7 @@ async fn changed(queue: &BullQueue, cursor: &mut String) -> ChangedJobs {
 async fn the_queue_says_which_jobs_end_are_parked_or_gone_whoever_does_it() {
     let (server, queue) = start().await;
     let producer = official(&server).await;
-    let mut ids = Vec::new();
-    for _ in 0..6 {
-        ids.push(queue.add(&data("q")).await.unwrap());
-    }
+    let ids = add(&queue, 6).await;
     let first = queue.changes(None).await.unwrap().expect("this queue tells");
     assert_eq!(first.jobs, ChangedJobs::Any, "nothing was followed before");
     let mut cursor = first.cursor;

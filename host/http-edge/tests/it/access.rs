@@ -178,10 +178,10 @@ async fn what_is_not_served_does_not_exist() {
         for (method, path, _) in operations(&document) {
             if prefixes.iter().any(|prefix| path.starts_with(prefix)) {
                 let answer = service.send(as_admin(request(&method, &path, ""))).await;
-                assert_eq!(
-                    (answer.status, answer.body.as_str()),
-                    (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#),
-                    "{method} {path}"
+                answer.check_at(
+                    format_args!("{method} {path}"),
+                    StatusCode::NOT_FOUND,
+                    r#"{"error":"Not found"}"#,
                 );
             }
         }

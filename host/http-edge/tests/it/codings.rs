@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use http::StatusCode;
 use insta::{allow_duplicates, assert_snapshot};
 
-use crate::harness::{Answer, Answers, Fakes, Service, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, Service, bearer, request, with};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -17,9 +17,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 async fn invoke(service: &Service, coding: &str, body: Vec<u8>) -> Answer {
-    let mut request = request("POST", "/agent/invoke", body);
-    request.headers_mut().insert("content-encoding", coding.parse().unwrap());
-    service.send(request).await
+    service.send(with(request("POST", "/agent/invoke", body), "content-encoding", coding)).await
 }
 
 #[tokio::test]
@@ -72,11 +70,7 @@ async fn a_body_that_is_not_what_its_coding_says_is_invalid() {
     // What is decoded in the last is no JSON.
     for (coding, body) in [("gzip", text.to_vec()), ("br", gzip(text)), ("gzip", gzip(b"input=hi"))] {
         let answer = invoke(&service, coding, body).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#),
-            "{coding}"
-        );
+        answer.check_at(coding, StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#);
     }
 }
 
@@ -100,11 +94,7 @@ async fn another_coding_is_a_415_that_names_those_there_are() {
 async fn variant_b_asks_for_the_token_first_and_then_says_the_same() {
     let fakes = Fakes::with_invoke(Answers);
     for path in ["/api/agent", "/api/agent/async", "/api/serverless", "/api/gateway"] {
-        let ask = |coding: &str, body: Vec<u8>| {
-            let mut request = request("POST", path, body);
-            request.headers_mut().insert("content-encoding", coding.parse().unwrap());
-            request
-        };
+        let ask = |coding: &str, body: Vec<u8>| with(request("POST", path, body), "content-encoding", coding);
         assert_eq!(fakes.service.send(ask("zstd", b"{}".to_vec())).await.status, StatusCode::UNAUTHORIZED);
         let answer = fakes.service.send(bearer("u1", ask("zstd", b"{}".to_vec()))).await;
         assert_eq!(

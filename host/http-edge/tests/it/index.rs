@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::harness::{Answers, Fakes, Service, request};
+use crate::harness::{Answers, Fakes, Service, request, with};
 
 fn paths(page: &Value) -> Vec<&str> {
     page["endpoints"].as_array().unwrap().iter().map(|endpoint| endpoint["path"].as_str().unwrap()).collect()
@@ -42,11 +42,7 @@ async fn the_front_page_names_the_endpoints_of_the_variants_that_are_served() {
 #[tokio::test]
 async fn a_browser_gets_a_page_of_the_same_without_anything_that_runs() {
     let service = Fakes::with_invoke(Answers).service;
-    let asking = async |accept: &str| {
-        let mut request = request("GET", "/", "");
-        request.headers_mut().insert("accept", accept.parse().unwrap());
-        service.send(request).await
-    };
+    let asking = async |accept: &str| service.send(with(request("GET", "/", ""), "accept", accept)).await;
     let page = asking("text/html,application/xhtml+xml,*/*;q=0.8").await;
     assert_eq!(
         (page.status, page.header("content-type"), page.header("vary")),

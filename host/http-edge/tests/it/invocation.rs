@@ -78,11 +78,7 @@ async fn a_choice_of_tools_that_cannot_be_had_is_invalid() {
     {
         let service = Service::with_model([Ok(says("done"))]);
         let answer = service.invoke(json!({"input": "hi", "options": {"tools": tools}}).to_string()).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#),
-            "{tools}"
-        );
+        answer.check_at(&tools, StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#);
     }
 }
 

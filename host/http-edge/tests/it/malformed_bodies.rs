@@ -57,11 +57,7 @@ async fn requests_that_are_not_the_interfaces_are_invalid() {
     ];
     for (what, body) in rows {
         let answer = service.invoke(*body).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#),
-            "{what}"
-        );
+        answer.check_at(what, StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#);
     }
 }
 

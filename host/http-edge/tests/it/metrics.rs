@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use http_edge::MetricsFormat;
 use insta::assert_snapshot;
 
-use crate::harness::{Answers, Service, request};
+use crate::harness::{Answers, Service, request, with};
 
 #[tokio::test]
 async fn metrics_are_rendered_anew_for_every_scrape() {
@@ -31,8 +31,7 @@ async fn openmetrics_is_for_whoever_asks_for_it() {
             MetricsFormat::OpenMetrics => "up 1.0\n# EOF\n".into(),
         });
     });
-    let mut asked = request("GET", "/metrics", "");
-    asked.headers_mut().insert("accept", "application/openmetrics-text; version=1.0.0".parse().unwrap());
+    let asked = with(request("GET", "/metrics", ""), "accept", "application/openmetrics-text; version=1.0.0");
     assert_snapshot!(service.send(asked).await, @r"
     200 OK
     content-type: application/openmetrics-text; version=1.0.0; charset=utf-8

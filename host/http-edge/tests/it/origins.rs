@@ -123,7 +123,7 @@ async fn preflights_are_answered_for_allowed_origins_alone() {
         ]
     };
     let allowed = send(&service, "OPTIONS", "/agent/invoke", &ask("https://app.example")).await;
-    assert_eq!((allowed.status, allowed.body.as_str()), (StatusCode::NO_CONTENT, ""));
+    allowed.check(StatusCode::NO_CONTENT, "");
     for (name, value) in [
         ("access-control-allow-origin", "https://app.example"),
         ("access-control-allow-methods", "GET, HEAD, POST, PUT, DELETE"),
@@ -147,10 +147,7 @@ async fn what_is_refused_is_counted_and_a_429_can_be_read_by_a_page() {
     let evil = [("host", "a.example"), ("origin", "https://evil.example")];
     for (method, path) in [("POST", "/api/agent"), ("DELETE", "/admin/tools/calculator")] {
         let refused = send(&fakes.service, method, path, &evil).await;
-        assert_eq!(
-            (refused.status, refused.body.as_str()),
-            (StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#)
-        );
+        refused.check(StatusCode::FORBIDDEN, r#"{"error":"Forbidden"}"#);
         assert_eq!(refused.header("ratelimit-remaining"), Some("99"), "{path}");
         fakes.windows.fill("ip:unknown", 0);
     }
@@ -176,7 +173,7 @@ async fn preflights_of_allowed_pages_are_neither_counted_nor_turned_away() {
         fakes.windows.fill("ip:unknown", count);
         for path in ["/api/agent", "/admin/tools/calculator", "/v1/responses", "/api/nowhere"] {
             let answer = preflight("https://app.example", path).await;
-            assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NO_CONTENT, ""), "{path}");
+            answer.check_at(path, StatusCode::NO_CONTENT, "");
             // The headers are those of every answer under the prefix.
             for (name, value) in [
                 ("ratelimit-limit", "100"),
@@ -243,10 +240,7 @@ async fn http_1_1_names_one_host_and_http_1_0_need_not() {
             service.send(request.body(axum::body::Body::empty()).unwrap())
         };
         let answer = get(http::Version::HTTP_11, &[]).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::BAD_REQUEST, r#"{"error":"Bad request"}"#)
-        );
+        answer.check(StatusCode::BAD_REQUEST, r#"{"error":"Bad request"}"#);
         assert_eq!(
             get(http::Version::HTTP_11, &["localhost", "localhost"]).await.status,
             StatusCode::BAD_REQUEST

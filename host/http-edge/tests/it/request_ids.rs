@@ -2,12 +2,10 @@
 
 use http::StatusCode;
 
-use crate::harness::{Answer, Answers, Panics, Service, request};
+use crate::harness::{Answer, Answers, Panics, Service, request, with};
 
 async fn invoke_as(service: &Service, id: &str) -> Answer {
-    let mut request = request("POST", "/agent/invoke", r#"{"input":"hi"}"#);
-    request.headers_mut().insert("x-request-id", id.parse().unwrap());
-    service.send(request).await
+    service.send(with(request("POST", "/agent/invoke", r#"{"input":"hi"}"#), "x-request-id", id)).await
 }
 
 #[tokio::test]
@@ -50,8 +48,7 @@ async fn every_kind_of_answer_carries_the_id() {
         ("POST", "/agent/invoke", "more than twenty bytes", StatusCode::PAYLOAD_TOO_LARGE),
         ("POST", "/agent/invoke", r#"{"input":"hi"}"#, StatusCode::INTERNAL_SERVER_ERROR),
     ] {
-        let mut request = request(method, path, body);
-        request.headers_mut().insert("x-request-id", "mine".parse().unwrap());
+        let request = with(request(method, path, body), "x-request-id", "mine");
         let answer = service.send(request).await;
         assert_eq!((answer.status, answer.header("x-request-id")), (status, Some("mine")), "{method} {path}");
     }

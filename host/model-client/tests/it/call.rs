@@ -10,7 +10,7 @@ use model_client::{HttpModel, Provider, ProviderSettings, Retry, RetryPolicy, co
 use serde_json::json;
 use url::Url;
 
-use crate::provider::{KEY, ScriptedProvider};
+use crate::provider::{Answer, KEY, ScriptedProvider};
 
 pub(crate) fn openai() -> Provider {
     Provider::with_prefix("openai").unwrap()
@@ -69,6 +69,16 @@ pub(crate) fn settings(provider: Provider, base_url: Url) -> ProviderSettings {
 
 pub(crate) fn model(protocol: Provider, provider: &ScriptedProvider) -> HttpModel {
     connect(settings(protocol, provider.url())).unwrap()
+}
+
+/// A provider that gives these answers, and its model.
+pub(crate) async fn scripted(
+    protocol: Provider,
+    script: impl IntoIterator<Item = Answer>,
+) -> (ScriptedProvider, HttpModel) {
+    let provider = ScriptedProvider::start(protocol, script).await;
+    let model = model(protocol, &provider);
+    (provider, model)
 }
 
 pub(crate) fn retrying(protocol: Provider, provider: &ScriptedProvider) -> Retry<HttpModel> {

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use agent_core::ports::{Model, ModelError, ModelRequest};
 use model_client::{HttpModel, ProviderSettings, connect};
+use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket};
 use url::Url;
 
-use crate::call::{ask, both, model, openai, request, retrying, settings};
+use crate::call::{ask, both, model, openai, request, retrying, scripted, settings};
 use crate::provider::{Answer, ScriptedProvider};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\n";
@@ -73,8 +74,7 @@ async fn a_call_takes_no_longer_than_its_timeout() {
 
 #[tokio::test]
 async fn a_call_takes_no_longer_than_its_request_has_time() {
-    let provider = ScriptedProvider::start(openai(), [Answer::Stalled(String::new())]).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), [Answer::Stalled(String::new())]).await;
     for left in [50, 0] {
         let deadline = Instant::now() + Duration::from_millis(left);
         let error = model.complete(ModelRequest { deadline, ..request() }).await.unwrap_err();
@@ -191,4 +191,19 @@ async fn a_gateways_error_inside_a_200_is_that_error() {
     assert!(matches!(limited, ModelError::RateLimited { .. }), "{limited}");
     let down = fault(Answer::text(200, r#"{"error":{"message":"down","code":502},"choices":null}"#)).await;
     assert!(matches!(down, ModelError::Unavailable { .. }), "{down}");
+}
+
+#[tokio::test]
+async fn a_quota_that_is_used_up_is_a_limit_that_is_tried_once() {
+    for protocol in both() {
+        for error in [
+            json!({"message": "You exceeded your quota", "type": "insufficient_quota"}),
+            json!({"message": "You exceeded your quota", "type": "requests", "code": "insufficient_quota"}),
+        ] {
+            let answer = Answer::text(429, &json!({ "error": error }).to_string());
+            let provider = ScriptedProvider::start(protocol, [answer.with("retry-after", "0")]).await;
+            let error = ask(&retrying(protocol, &provider)).await.unwrap_err();
+            assert!(matches!(error, ModelError::RateLimited { .. }), "{error}");
+        }
+    }
 }

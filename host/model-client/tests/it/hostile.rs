@@ -2,7 +2,7 @@
 
 use agent_core::ports::ModelError;
 
-use crate::call::{ask, both, model, openai, retrying};
+use crate::call::{ask, both, model, openai, retrying, scripted};
 use crate::provider::{Answer, KEY, ScriptedProvider};
 
 #[tokio::test]
@@ -42,8 +42,7 @@ async fn the_key_is_in_no_error() {
             Answer::text(200, &format!(r#"{{"error":"{KEY}"}}"#)),
             Answer::text(200, &format!(r#"{{"choices":"{KEY}","content":"{KEY}"}}"#)),
         ] {
-            let provider = ScriptedProvider::start(protocol, [answer.clone()]).await;
-            let model = model(protocol, &provider);
+            let (_provider, model) = scripted(protocol, [answer.clone()]).await;
             let error = ask(&model).await.unwrap_err();
             for printed in [error.to_string(), format!("{error:?}"), format!("{model:?}")] {
                 assert!(!printed.contains("sk-a-very"), "{answer:?}: {printed}");

@@ -13,5 +13,4 @@ mod hostile;
 mod provider;
 mod refusals;
 mod replies;
-mod retries;
 mod streams;

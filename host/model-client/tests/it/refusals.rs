@@ -6,7 +6,7 @@ use agent_core::ports::{Model, ModelError, ModelRequest, ToolChoice};
 use agent_core::words::{Catalog, Finish, OutputFormat, ReplyRules, ToolSpec, Usage};
 use serde_json::{Value, json};
 
-use crate::call::{anthropic, ask, both, model, openai, request, retrying};
+use crate::call::{anthropic, ask, both, model, openai, request, retrying, scripted};
 use crate::provider::{Answer, Request, ScriptedProvider};
 
 const SCHEMA: &str = "JSON schema conversion failed: Unrecognized schema";
@@ -39,8 +39,7 @@ async fn a_refusal_that_names_a_tool_costs_that_tool_for_a_while_and_not_the_ser
         let refusal = Answer::error(400, words);
         let reply = Answer::reply(protocol, "3");
         let script = [refusal, reply.clone(), reply.clone(), reply];
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         for tools in [&tools, &tools, &mended] {
             assert_eq!(model.complete(ModelRequest { tools, ..request() }).await.unwrap().content, "3");
         }
@@ -59,8 +58,7 @@ async fn a_refusal_that_names_no_tool_is_narrowed_down_and_what_that_cost_is_cou
         let (refusal, reply) = (Answer::error(400, SCHEMA), Answer::reply(protocol, "3"));
         // All; none; the first half; the third; the others.
         let script = [&refusal, &reply, &reply, &refusal, &reply].map(Clone::clone);
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
         assert_eq!(answer.usage, Some(Usage::of(9, 12)));
         let requests = provider.requests();
@@ -78,8 +76,7 @@ async fn a_tool_that_is_not_shown_is_not_demanded_either() {
         let (refusal, reply) = (Answer::error(400, SCHEMA), Answer::reply(protocol, "3"));
         // All; none; the first half; the third; the others. Then without the one that is refused.
         let script = [&refusal, &reply, &reply, &refusal, &reply, &reply].map(Clone::clone);
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         for name in ["text_stats", "json_query"] {
             let tool_choice = ToolChoice::Tool(name);
             let request = ModelRequest { tools: &tools, tool_choice, ..request() };
@@ -102,8 +99,7 @@ async fn a_probe_that_is_cut_off_with_an_error_is_not_the_answer() {
     let reply = Answer::reply(openai(), "3");
     // All; none; the first half; the third; the others.
     let script = [&refusal, &cut, &cut, &refusal, &reply].map(Clone::clone);
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.finish), ("3", Finish::Done));
     assert_eq!(shown(&provider.requests()[4]), ["add", "calculate", "text_stats"]);
@@ -126,8 +122,7 @@ async fn a_refused_function_of_a_caller_ends_the_call_by_name_and_is_not_remembe
             let tools = with_functions(&own, std::slice::from_ref(&name));
             let refusal = Answer::error(400, &format!("Invalid schema for function '{name}': no items."));
             let reply = Answer::reply(protocol, "3");
-            let provider = ScriptedProvider::start(protocol, [refusal, reply.clone(), reply]).await;
-            let model = model(protocol, &provider);
+            let (provider, model) = scripted(protocol, [refusal, reply.clone(), reply]).await;
             let error = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap_err();
             let ModelError::RefusedFunctions { functions, detail, .. } = &error else { panic!("{error}") };
             assert_eq!(*functions, [name]);
@@ -155,8 +150,7 @@ async fn functions_without_end_that_are_refused_take_no_tool_from_others() {
         .map(|name| Answer::error(400, &format!("Invalid schema for function '{name}'")));
     let reply = Answer::reply(openai(), "3");
     let script: Vec<_> = refusals.chain([reply.clone(), reply]).collect();
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     let error = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap_err();
     let ModelError::RefusedFunctions { functions, .. } = &error else { panic!("{error}") };
     assert!(functions.contains(&"bad_00".into()) && !functions.contains(&"add".into()), "{error}");
@@ -170,8 +164,7 @@ async fn a_server_that_takes_no_tools_is_asked_without() {
     let tools = catalog("d");
     let refusal = Answer::error(400, "registry.ollama.ai/library/gemma does not support tools");
     let reply = Answer::reply(openai(), "3");
-    let provider = ScriptedProvider::start(openai(), [refusal, reply.clone(), reply]).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), [refusal, reply.clone(), reply]).await;
     for _ in 0..2 {
         model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
     }
@@ -196,8 +189,7 @@ async fn a_refusal_that_is_not_about_the_tools_stays_one_and_teaches_nothing() {
 async fn a_bound_of_the_moment_is_kept_for_one_request_only() {
     let refusal = Answer::error(400, "max_tokens: only 64 left right now");
     let reply = Answer::reply(openai(), "3");
-    let provider = ScriptedProvider::start(openai(), [refusal, reply.clone(), reply]).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), [refusal, reply.clone(), reply]).await;
     ask(&model).await.unwrap();
     ask(&model).await.unwrap();
     let sent: Vec<_> = provider.requests().iter().map(|sent| sent.body["max_tokens"].clone()).collect();
@@ -225,8 +217,7 @@ async fn a_call_that_stands_in_the_text_is_made_unless_none_is_wanted() {
     for protocol in both() {
         let said = r#"Well. <tool_call>{"name":"add","arguments":{"a":1}}</tool_call>"#;
         let script = vec![Answer::reply(protocol, said); 2];
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (_provider, model) = scripted(protocol, script).await;
         let reply = ask(&model).await.unwrap();
         assert_eq!(reply.content, "Well.");
         let [call] = reply.tool_calls.as_slice() else { panic!("{:?}", reply.tool_calls) };
@@ -246,8 +237,7 @@ async fn a_provider_that_knows_no_formats_is_told_in_words_from_then_on() {
     ] {
         let reply = Answer::reply(protocol, "```json\n{\"sum\": 3}\n```");
         let script = [Answer::error(400, words), reply.clone(), reply];
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         for _ in 0..2 {
             let request = ModelRequest { rules: &rules, tool_choice: ToolChoice::None, ..request() };
             assert_eq!(model.complete(request).await.unwrap().content, r#"{"sum": 3}"#);
@@ -267,8 +257,7 @@ async fn a_schema_that_a_provider_refuses_is_put_in_words_for_its_caller_alone()
     let words = "Invalid schema for response_format 'odd': 'oneOf' is not permitted.";
     let reply = Answer::reply(openai(), "{}");
     let script = [Answer::error(400, words), reply.clone(), reply];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     for name in ["odd", "plain"] {
         let rules = rules(name);
         let request = ModelRequest { rules: &rules, tool_choice: ToolChoice::None, ..request() };
@@ -288,8 +277,7 @@ async fn a_model_that_takes_no_tools_while_it_reasons_is_told_not_to_when_it_is_
     let refusal = json!({"error": {"message": words, "param": "reasoning_effort", "code": null}});
     let reply = Answer::reply(openai(), "3");
     let script = [Answer::text(400, &refusal.to_string()), reply.clone(), reply.clone(), reply];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     ask(&model).await.unwrap();
     ask(&model).await.unwrap();
     model.complete(ModelRequest { tools: &Catalog::default(), ..request() }).await.unwrap();
@@ -307,8 +295,7 @@ async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
     let refusal = json!([{"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}}]);
     let reply = Answer::reply(openai(), "3");
     let script = [Answer::text(400, &refusal.to_string()), reply.clone(), reply];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     ask(&model).await.unwrap();
     ask(&model).await.unwrap();
     assert_eq!(model.refused_tools(), 0);
@@ -328,8 +315,7 @@ async fn a_demand_for_a_call_that_a_provider_refuses_is_dropped_and_takes_no_too
     ] {
         for tool_choice in [ToolChoice::Required, ToolChoice::Tool("add")] {
             let script = [Answer::error(400, words), Answer::reply(protocol, "3")];
-            let provider = ScriptedProvider::start(protocol, script).await;
-            let model = model(protocol, &provider);
+            let (provider, model) = scripted(protocol, script).await;
             let request = ModelRequest { tools: &tools, tool_choice, ..request() };
             assert_eq!(model.complete(request).await.unwrap().content, "3");
             assert_eq!(model.refused_tools(), 0);

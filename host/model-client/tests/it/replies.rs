@@ -4,7 +4,7 @@ use agent_core::ports::{Model, ModelRequest, ToolChoice};
 use agent_core::words::{Catalog, Finish, Message, ModelReply, Usage};
 use serde_json::{Value, json};
 
-use crate::call::{anthropic, ask, both, model, openai, request};
+use crate::call::{anthropic, ask, both, model, openai, request, scripted};
 use crate::provider::{Answer, ScriptedProvider};
 
 #[tokio::test]
@@ -51,8 +51,7 @@ async fn arguments_that_cannot_be_read_are_kept_and_sent_back_within_an_object()
     let calls = json!([{"id": "new", "function": {"name": "add", "arguments": broken}}]);
     let asking = json!({"choices": [{"message": {"tool_calls": calls}}]});
     let script = [Answer::json(&asking), Answer::reply(openai(), "3")];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    let model = model(openai(), &provider);
+    let (provider, model) = scripted(openai(), script).await;
     let ModelReply { content, tool_calls, .. } = ask(&model).await.unwrap();
     assert_eq!(tool_calls[0].arguments, json!(broken));
     let mut messages = request().messages.to_vec();
@@ -67,8 +66,7 @@ async fn arguments_that_cannot_be_read_are_kept_and_sent_back_within_an_object()
 async fn a_call_that_is_to_end_in_words_shows_the_tools_and_forbids_them() {
     for (protocol, none) in [(openai(), json!("none")), (anthropic(), json!({ "type": "none" }))] {
         let script = vec![Answer::reply(protocol, "3"); 3];
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         let (last, no_tools) = (ToolChoice::None, Catalog::default());
         model.complete(ModelRequest { tool_choice: last, ..request() }).await.unwrap();
         model.complete(ModelRequest { tool_choice: last, tools: &no_tools, ..request() }).await.unwrap();
@@ -87,8 +85,7 @@ async fn a_server_that_refuses_to_forbid_tools_is_not_shown_them_in_such_a_call(
     for protocol in both() {
         let refusal = Answer::error(422, "tool_choice: Input should be 'auto' or 'any'");
         let script = [refusal].into_iter().chain(vec![Answer::reply(protocol, "3"); 3]);
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         for tool_choice in [ToolChoice::None, ToolChoice::None, ToolChoice::Auto] {
             model.complete(ModelRequest { tool_choice, ..request() }).await.unwrap();
         }
@@ -102,8 +99,7 @@ async fn a_server_that_refuses_to_forbid_tools_is_not_shown_them_in_such_a_call(
 async fn one_connection_serves_many_calls() {
     for protocol in both() {
         let script = vec![Answer::reply(protocol, "3"); 3];
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         for _ in 0..3 {
             ask(&model).await.unwrap();
         }
@@ -124,24 +120,13 @@ async fn a_model_that_takes_no_temperature_is_asked_again_without_and_remembered
     for protocol in both() {
         let refusal = Answer::error(400, "`temperature` is deprecated for this model.");
         let script = [refusal, Answer::reply(protocol, "3"), Answer::reply(protocol, "4")];
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         assert_eq!(ask(&model).await.unwrap().content, "3");
         assert_eq!(ask(&model).await.unwrap().content, "4");
         let sent: Vec<_> =
             provider.requests().iter().map(|request| request.body.get("temperature").is_some()).collect();
         assert_eq!(sent, [true, false, false]);
     }
-}
-
-#[tokio::test]
-async fn a_server_that_wants_the_new_name_of_the_token_limit_gets_it() {
-    let refusal = "Unsupported parameter: 'max_tokens' is not supported with this model. \
-                   Use 'max_completion_tokens' instead.";
-    let script = [Answer::error(400, refusal), Answer::reply(openai(), "3")];
-    let provider = ScriptedProvider::start(openai(), script).await;
-    assert_eq!(ask(&model(openai(), &provider)).await.unwrap().content, "3");
-    assert_eq!(provider.requests()[1].body["max_completion_tokens"], 100);
 }
 
 #[tokio::test]
@@ -166,8 +151,7 @@ async fn a_model_that_writes_less_is_asked_again_for_less_and_remembered() {
     ] {
         let reply = Answer::reply(protocol, "3");
         let script = [Answer::error(400, refusal), reply.clone(), reply.clone(), reply];
-        let provider = ScriptedProvider::start(protocol, script).await;
-        let model = model(protocol, &provider);
+        let (provider, model) = scripted(protocol, script).await;
         for max_tokens in [20_000, 30_000, 100] {
             model.complete(ModelRequest { max_tokens, ..request() }).await.unwrap();
         }

@@ -1,6 +1,6 @@
 //! A run that is watched and its result come to equal items.
 
-use agent_core::words::{StopReason, ToolReceipt, Usage};
+use agent_core::words::{StopReason, ToolReceipt};
 
 use super::*;
 
@@ -9,18 +9,8 @@ fn call(name: &str) -> ToolCall {
 }
 
 fn result(messages: Vec<Message>, outcomes: &[ToolOutcome]) -> AgentResult {
-    AgentResult {
-        id: "run_1".into(),
-        output: String::new(),
-        output_value: None,
-        output_error: None,
-        stop_reason: StopReason::Completed,
-        messages,
-        usage: Usage::default(),
-        iterations: 1,
-        model: "test/m".into(),
-        tool_calls: outcomes.iter().map(|outcome| ToolReceipt::new("t", *outcome)).collect(),
-    }
+    let tool_calls = outcomes.iter().map(|outcome| ToolReceipt::new("t", *outcome)).collect();
+    AgentResult { tool_calls, ..agent_core::testing::result(messages, StopReason::Completed) }
 }
 
 fn said(content: &str, tool_calls: Vec<ToolCall>) -> Message {

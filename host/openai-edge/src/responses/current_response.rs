@@ -204,49 +204,24 @@ pub(crate) fn parsed(shown: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::words::{StopReason, Usage};
+    use agent_core::testing::{reply, result, user};
+    use agent_core::words::StopReason;
     use serde_json::value::to_raw_value;
 
     use super::*;
 
-    fn user(content: &str) -> Message {
-        Message::User { content: content.into() }
-    }
-
-    fn result(messages: Vec<Message>, stop_reason: StopReason) -> AgentResult {
-        AgentResult {
-            id: "run_1".into(),
-            output: "4".into(),
-            output_value: None,
-            output_error: None,
-            stop_reason,
-            messages,
-            usage: Usage::of(10, 5),
-            iterations: 1,
-            model: "test/m".into(),
-            tool_calls: vec![],
-        }
-    }
-
     fn job(status: JobStatus, result: Option<&AgentResult>) -> Job {
         Job {
-            id: "1".into(),
-            run_id: "run_1".into(),
-            user_id: "u1".into(),
-            parent: None,
-            status,
             result: result.map(|result| to_raw_value(result).unwrap()),
             error: Some("it went wrong".into()),
-            attempts_made: 1,
-            created_at: UNIX_EPOCH,
-            started_at: None,
             finished_at: Some(UNIX_EPOCH + Duration::from_secs(7)),
+            ..agent_core::testing::job("1", status)
         }
     }
 
     #[test]
     fn the_end_of_a_job_is_that_of_its_response_and_its_turn_is_whole() {
-        let reply = Message::Assistant { content: "4".into(), tool_calls: vec![] };
+        let reply = reply("4");
         let result = |stop| result(vec![user("2+2"), reply.clone()], stop);
         let whole = [user("before"), user("2+2"), reply.clone()];
         for (status, stop, shown, messages) in [
@@ -282,7 +257,6 @@ mod tests {
 
     #[test]
     fn replies_that_were_corrected_are_no_part_of_the_turn() {
-        let reply = |content: &str| Message::Assistant { content: content.into(), tool_calls: vec![] };
         let transcript = vec![user("2+2"), reply("It is 4."), user("not JSON"), reply("4")];
         let result = result(transcript, StopReason::Completed);
         let pending = pending_turn("resp_1", &[user("before")], "2+2");

@@ -189,6 +189,7 @@ fn text(fields: &Fields, name: &str, param: &str) -> Result<String, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::testing::answer;
     use agent_core::words::Message;
     use serde_json::json;
 
@@ -242,11 +243,6 @@ mod tests {
         .unwrap();
         let call = |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
         let said = |content: &str, tool_calls| Message::Assistant { content: content.into(), tool_calls };
-        let answer = |id: &str, name: &str, content: &str| Message::Tool {
-            tool_call_id: id.into(),
-            name: name.into(),
-            content: content.into(),
-        };
         assert_eq!(request.input, "sure?");
         assert_eq!(
             request.options.history,

@@ -118,11 +118,9 @@ pub(crate) async fn events(edge: &Shared, run_id: &str, most: Option<usize>) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use agent_core::agent_loop::OpenWait;
     use agent_core::ports::{ToolSet as _, WaitingCall};
-    use agent_core::testing::{EchoTools, asks_for, task};
+    use agent_core::testing::{EchoTools, asks_for, job, task};
     use agent_core::words::{
         Deciders, Decision, EnclosingCall, JobStatus, Principal, Task, ToolCall, Usage, Verdict, WaitKind,
     };
@@ -138,22 +136,6 @@ mod tests {
         let id = format!("{job_id}:1.{index}");
         let call = WaitingCall { id: &id, times_shown: 0, index, within: None, usage: Usage::of(10, 5) };
         Wait { kind, deciders, ..terms.wait(call, 1) }
-    }
-
-    fn job(id: &str) -> Job {
-        Job {
-            id: id.into(),
-            run_id: "run_1".into(),
-            user_id: "u1".into(),
-            parent: None,
-            status: JobStatus::Parked,
-            result: None,
-            error: None,
-            attempts_made: 0,
-            created_at: SystemTime::UNIX_EPOCH,
-            started_at: None,
-            finished_at: None,
-        }
     }
 
     /// The run of job 1, whose calls wait for these, and what its children wait for.
@@ -190,7 +172,7 @@ mod tests {
         };
         let mut waits: Vec<_> = run.waits().map(|open| of_job("1", open)).collect();
         waits.extend(of_children.into_iter().map(|wait| of_job("2", &OpenWait { wait, decisions: vec![] })));
-        WaitingRun { job: job("1"), events, waits }
+        WaitingRun { job: job("1", JobStatus::Parked), events, waits }
     }
 
     fn paused(own: Vec<Wait>, decided: Option<&str>, of_children: Vec<Wait>) -> Option<Paused> {

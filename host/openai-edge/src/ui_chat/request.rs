@@ -248,6 +248,7 @@ pub(crate) fn schema() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use agent_core::testing::answer;
     use agent_core::words::{Message, ToolCall, Verdict};
 
     use super::super::super::input::parameters;
@@ -283,11 +284,6 @@ mod tests {
         .unwrap();
         let call =
             |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: json!({"a": 1}) };
-        let answer = |id: &str, name: &str, content: &str| Message::Tool {
-            tool_call_id: id.into(),
-            name: name.into(),
-            content: content.into(),
-        };
         let calls = vec![call("a", "add"), call("b", "look"), call("d", "pay")];
         let history = vec![
             Message::User { content: "1+2?".into() },

@@ -172,7 +172,7 @@ fn choose(tools: Arc<dyn ToolSet>, options: &Options) -> Arc<dyn ToolSet> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, reply, says, user};
+    use agent_core::testing::{EchoTools, ScriptedModel, TestJournal, asks_for, reply, says, task, user};
     use agent_core::words::{AgentResult, Message, Principal, ToolOutcome};
     use serde_json::json;
 
@@ -242,21 +242,8 @@ mod tests {
             (premium(), Some(&["search", "gone"][..]), [false, true]),
         ] {
             let (agent, journal) = agent(TestJournal::default());
-            let Ask { run_id, input, options, principal, grants, .. } = ask(begun_by, chosen);
-            let (limits, model) = (RunLimits::default(), "test/scripted".to_owned());
-            let versions = Default::default();
-            let task = Task {
-                id: run_id.clone(),
-                input,
-                instructions: None,
-                options,
-                limits,
-                model,
-                principal,
-                grants,
-                versions,
-                parent: None,
-            };
+            let Ask { run_id, options, principal, grants, .. } = ask(begun_by, chosen);
+            let task = Task { id: run_id.clone(), options, principal, grants, ..task("hi") };
             let started = Event::Started { task, tools: "sha256:before".into() };
             let epoch = agent_core::ports::Epoch(1);
             journal.append(&run_id, epoch, 0, &[started]).await.unwrap();

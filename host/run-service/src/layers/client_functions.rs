@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
-use agent_core::words::{Catalog, ClientFunction, Principal, ToolCall, ToolHints, ToolReturn, ToolSpec};
-use boxed_async::boxed_async;
+use agent_core::chosen_tools::under_catalog;
+use agent_core::ports::ToolSet;
+use agent_core::words::{Catalog, ClientFunction, ToolHints, ToolSpec};
 use sha2::{Digest, Sha256};
 
-/// The tools, and the functions as tools that are never called here. A function with the name of a tool is
-/// left out.
+/// The tools, and the functions as tools that are never called here: to the tools below they are unknown. A
+/// function with the name of a tool is left out.
 pub(super) fn offered(tools: Arc<dyn ToolSet>, functions: &[ClientFunction]) -> Arc<dyn ToolSet> {
     if functions.is_empty() {
         return tools;
@@ -23,8 +23,8 @@ pub(super) fn offered(tools: Arc<dyn ToolSet>, functions: &[ClientFunction]) -> 
     hash.update(serde_json::to_vec(functions).unwrap_or_default());
     let others = functions.iter().filter(|function| own.get(&function.name).is_none());
     let specs = own.tools().iter().cloned().chain(others.map(|function| Arc::new(spec(function)))).collect();
-    let catalog = Arc::new(Catalog::derived(own, specs, format!("sha256:{:x}", hash.finalize())));
-    Arc::new(Offered { tools, catalog })
+    let catalog = Catalog::derived(own, specs, format!("sha256:{:x}", hash.finalize()));
+    under_catalog(tools, catalog)
 }
 
 fn spec(function: &ClientFunction) -> ToolSpec {
@@ -39,38 +39,5 @@ fn spec(function: &ClientFunction) -> ToolSpec {
         may_ask: false,
         is_replayable: false,
         hints: ToolHints::default(),
-    }
-}
-
-struct Offered {
-    tools: Arc<dyn ToolSet>,
-    catalog: Arc<Catalog>,
-}
-
-#[boxed_async]
-impl ToolSet for Offered {
-    fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
-    }
-
-    fn versions(&self) -> Versions {
-        self.tools.versions()
-    }
-
-    fn may_wait(&self) -> bool {
-        self.tools.may_wait()
-    }
-
-    fn may_wait_for(&self, tool: &str) -> bool {
-        self.tools.may_wait_for(tool)
-    }
-
-    fn approval(&self, call: &ToolCall, caller: &Principal) -> Option<WaitTerms> {
-        self.tools.approval(call, caller)
-    }
-
-    /// The functions are nobody's to call: to the tools they are unknown.
-    async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
-        self.tools.call(request).await
     }
 }

@@ -301,7 +301,7 @@ impl fmt::Debug for ChildRuns {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::testing::{TestRuns, asks_for, says, task};
+    use agent_core::testing::{TestRuns, asks_for, job, reply, says, task};
     use agent_core::words::{Limit, ModelReply};
     use serde_json::json;
 
@@ -310,16 +310,10 @@ mod tests {
     /// What a run came to that a limit ended behind two replies, by its last words.
     fn result(words: &str) -> AgentResult {
         AgentResult {
-            id: "run_1".into(),
             output: words.into(),
-            output_value: None,
-            output_error: None,
-            stop_reason: StopReason::TokenBudget,
-            messages: vec![Message::Assistant { content: words.into(), tool_calls: vec![] }],
             usage: Usage::default(),
             iterations: 2,
-            model: "openai/test-model".into(),
-            tool_calls: vec![],
+            ..agent_core::testing::result(vec![reply(words)], StopReason::TokenBudget)
         }
     }
 
@@ -365,17 +359,9 @@ mod tests {
         for (in_result, billed) in [(30, 30), (15, 15), (0, 15)] {
             let result = AgentResult { usage: Usage::of(in_result, 0), ..result("") };
             let job = Job {
-                id: "1".into(),
                 run_id: child.id.clone(),
-                user_id: "u1".into(),
-                parent: None,
-                status: JobStatus::Completed,
                 result: serde_json::value::to_raw_value(&result).ok(),
-                error: None,
-                attempts_made: 1,
-                created_at: SystemTime::UNIX_EPOCH,
-                started_at: None,
-                finished_at: None,
+                ..job("1", JobStatus::Completed)
             };
             let Verdict::Ended { is_answered, usage, .. } = ending(&runs, &job).await.unwrap() else {
                 panic!()

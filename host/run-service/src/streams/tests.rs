@@ -6,7 +6,9 @@ mod without_a_store;
 use std::time::Duration;
 
 use agent_core::ports::{Epoch, JobQueue as _, JournalResult, Model, ModelError, ModelRequest, Unobserved};
-use agent_core::testing::{EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, says};
+use agent_core::testing::{
+    EchoTools, ScriptedModel, TestQueue, TestRuns, TokioSpawn, asks_for, record_of_now, says,
+};
 use agent_core::words::{JobData, ModelReply, OpenKinds, ParkedRun};
 use boxed_async::boxed_async;
 use serde_json::json;
@@ -242,17 +244,11 @@ async fn a_run_whose_journal_is_damaged_ends_its_streams_for_good() {
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_owner_was_killed_ends_its_streams_within_10_s() {
     let store = Arc::new(TestRuns::default());
-    let now = std::time::SystemTime::now();
     let queue = Arc::new(TestQueue::default());
     let jobs = Jobs::new(queue).recorded_in(store.clone());
     // Killed while it carried the run, or before the job was added that was to go on with it.
     for job_id in [None, Some("9".to_owned())] {
-        let record = RunRecord {
-            job_id,
-            started_at: now,
-            finished_at: now,
-            ..agent_core::testing::record("run_1", RunOutcome::Running)
-        };
+        let record = RunRecord { job_id, ..record_of_now("run_1", RunOutcome::Running) };
         store.save(&record).await.unwrap();
         let there = idle(&store).with_jobs(jobs.clone());
         let run = there.find("run_1").await.unwrap().unwrap();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_core::testing::of_one_user;
-use agent_core::words::{AgentResult, Message, StopReason, ToolOutcome, ToolReceipt, Usage};
+use agent_core::testing::{of_one_user, reply};
+use agent_core::words::{AgentResult, StopReason, ToolOutcome, ToolReceipt};
 use boxed_async::boxed_async;
 
 use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
@@ -76,18 +76,8 @@ impl ScriptedInvoke {
 
     /// A run that ended for this reason.
     pub fn ended(text: &str, stop_reason: StopReason) -> RunAnswer {
-        let result = AgentResult {
-            id: "run_scripted".into(),
-            output: text.into(),
-            output_value: None,
-            output_error: None,
-            stop_reason,
-            messages: vec![Message::Assistant { content: text.into(), tool_calls: vec![] }],
-            usage: Usage::of(10, 5),
-            iterations: 1,
-            model: "test/scripted".into(),
-            tool_calls: vec![],
-        };
+        let said = agent_core::testing::result(vec![reply(text)], stop_reason);
+        let result = AgentResult { id: "run_scripted".into(), output: text.into(), ..said };
         RunAnswer { result: Arc::new(result), cached: None, is_turn_lost: false }
     }
 

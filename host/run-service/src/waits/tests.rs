@@ -93,6 +93,10 @@ impl Bench {
         self.waits.decide(&wait.id, &proposed).await
     }
 
+    async fn approve(&self, wait: &JobWait) -> Result<Decided, NotDecided> {
+        self.waits.decide(&wait.id, &approval(wait)).await
+    }
+
     fn result(&self) -> Value {
         let job = self.queue.job(&self.job_id);
         serde_json::from_str(job.result.expect("the job has a result").get()).unwrap()
@@ -107,6 +111,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn ada() -> Principal {
     Principal::user("ada")
+}
+
+fn approval(wait: &JobWait) -> ProposedDecision {
+    ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve }
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,14 +141,12 @@ async fn a_job_waits_for_days_is_approved_and_does_what_was_shown() {
     // Who comes second may come when the run has ended.
     let shown = bench.waits.show(&ada(), &wait.id).await.unwrap().unwrap();
     assert_eq!(shown.decided().unwrap().by.as_deref(), Some("ada"));
-    let again =
-        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-    let refused = bench.waits.decide(&wait.id, &again).await;
+    let refused = bench.approve(&wait).await;
     assert!(
         matches!(&refused, Err(NotDecided::Already(first)) if first.by.as_deref() == Some("ada")),
         "{refused:?}"
     );
-    let stranger = ProposedDecision { by: Principal::user("bob"), ..again };
+    let stranger = ProposedDecision { by: Principal::user("bob"), ..approval(&wait) };
     let refused = bench.waits.decide(&wait.id, &stranger).await;
     assert!(matches!(refused, Err(NotDecided::Unknown)), "{refused:?}");
     assert!(bench.waits.show(&stranger.by, &wait.id).await.unwrap().is_none());
@@ -172,10 +178,7 @@ async fn the_second_of_two_deciders_is_told_who_was_first() {
 async fn of_two_equal_decisions_in_the_same_millisecond_one_is_taken() {
     let bench = Bench::parked(tools()).await;
     let wait = bench.wait().await;
-    let proposed =
-        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-    let (one, two) =
-        tokio::join!(bench.waits.decide(&wait.id, &proposed), bench.waits.decide(&wait.id, &proposed));
+    let (one, two) = tokio::join!(bench.approve(&wait), bench.approve(&wait));
     assert!(one.is_ok() != two.is_ok(), "{one:?}, {two:?}");
     let refused = one.and(two);
     assert!(matches!(refused, Err(NotDecided::Already(_))), "{refused:?}");
@@ -277,9 +280,7 @@ async fn a_cancelled_job_is_nobodys_to_decide() {
     let bench = Bench::parked(tools()).await;
     let wait = bench.wait().await;
     bench.jobs.cancel("ada", &bench.job_id).await.unwrap();
-    let proposed =
-        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-    let late = bench.waits.decide(&wait.id, &proposed).await;
+    let late = bench.approve(&wait).await;
     assert!(matches!(late, Err(NotDecided::NotWaiting)), "{late:?}");
     assert_eq!(bench.status(), JobStatus::Cancelled);
 }
@@ -292,16 +293,11 @@ async fn waits_of_one_reply_are_decided_one_after_the_other() {
     let page = bench.waits.list("ada", 10, None).await.unwrap();
     let mut waits = page.waits.iter();
     let (first, second) = (waits.next().unwrap(), waits.next().unwrap());
-    let decide = async |wait: &JobWait| {
-        let proposed =
-            ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-        bench.waits.decide(&wait.id, &proposed).await.unwrap()
-    };
-    assert!(decide(first).await.goes_on, "whatever becomes of the other one");
+    assert!(bench.approve(first).await.unwrap().goes_on, "whatever becomes of the other one");
     bench.work_for(10).await;
     assert_eq!(bench.status(), JobStatus::Parked);
     assert_eq!(bench.wait().await.id, second.id);
-    assert!(decide(second).await.goes_on);
+    assert!(bench.approve(second).await.unwrap().goes_on);
     bench.work_for(10).await;
     assert_eq!(bench.result()["output"], "paid");
     assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
@@ -319,9 +315,7 @@ async fn who_decides_sees_what_is_different_from_the_last_call_that_they_could_h
         async move { waits.show(&by, id).await.unwrap().unwrap().last_approved }
     };
     assert_eq!(shown(ada()).await, None);
-    let proposed =
-        ProposedDecision { by: ada(), shown: first.open.wait.shown.digest(), verdict: Verdict::Approve };
-    bench.waits.decide(&first.id, &proposed).await.unwrap();
+    bench.approve(&first).await.unwrap();
     let last = shown(ada()).await.unwrap();
     let change = Change { path: "/euros".into(), before: Some(json!(5)), now: Some(json!(6)) };
     assert_eq!((last.arguments, last.changes), (json!({ "euros": 5 }), vec![change]));
@@ -387,18 +381,13 @@ async fn what_else_a_run_waits_for_can_be_decided_while_its_conversation_is_busy
     let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
     let bench = Bench::parked_by(tools(), &calls).await;
     let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
-    let decide = async |wait: &JobWait| {
-        let proposed =
-            ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-        bench.waits.decide(&wait.id, &proposed).await.unwrap()
-    };
-    decide(&waits[0]).await;
+    bench.approve(&waits[0]).await.unwrap();
     let busy = ScriptedInvoke::new([Err(InvokeError::Conversation(ConversationRefusal::Busy))]);
     let other = Worker::new(&bench.jobs, worker_context(Arc::new(busy), bench.runs.clone()));
     work_for(&other, Duration::from_millis(500)).await;
     assert_eq!(bench.status(), JobStatus::Parked);
     assert_eq!(bench.wait().await.id, waits[1].id);
-    decide(&waits[1]).await;
+    bench.approve(&waits[1]).await.unwrap();
     bench.work_for(10).await;
     assert_eq!(bench.result()["toolCalls"].as_array().unwrap().len(), 2);
 }

@@ -369,17 +369,9 @@ mod tests {
             (2_001, 2_000, JobStatus::Failed, false),
         ] {
             let job = Job {
-                id: "1".into(),
-                run_id: "run_1".into(),
-                user_id: "u1".into(),
-                parent: None,
-                status,
-                result: None,
-                error: None,
-                attempts_made: 1,
                 created_at: at(0),
-                started_at: None,
                 finished_at: Some(at(failed)),
+                ..agent_core::testing::job("1", status)
             };
             let webhook = Webhook {
                 job_id: job.id.clone(),

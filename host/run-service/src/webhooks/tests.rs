@@ -175,13 +175,10 @@ impl Bench {
 
     /// The queue drops the job, whose run has such a record, and the receiver is back.
     async fn trim(&self, run_id: &str, outcome: RunOutcome) {
-        let now = SystemTime::now();
         let record = RunRecord {
             request_id: self.job_id.clone(),
             job_id: Some(self.job_id.clone()),
-            started_at: now,
-            finished_at: now,
-            ..agent_core::testing::record(run_id, outcome)
+            ..agent_core::testing::record_of_now(run_id, outcome)
         };
         self.records.save(&record).await.unwrap();
         self.queue.remove(&self.job_id);

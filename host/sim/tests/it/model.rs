@@ -5,10 +5,9 @@
 use std::fmt::Debug;
 
 use agent_core::ports::Epoch;
-use agent_core::testing::{asks_for, says, task};
+use agent_core::testing::{asks_for, says, shown, task};
 use agent_core::words::{
-    Deciders, Decision, Event, OnExpiry, ShownCall, ToolHints, ToolOutcome, ToolReceipt, ToolReturn, Usage,
-    Verdict, Wait, WaitKind,
+    Deciders, Decision, Event, ToolOutcome, ToolReceipt, ToolReturn, Verdict, Wait, WaitKind,
 };
 use run_service::invariants;
 use serde_json::json;
@@ -298,24 +297,9 @@ impl State {
 
 fn wait() -> Wait {
     Wait {
-        id: "1:1.0".into(),
-        index: 0,
-        within: None,
-        kind: WaitKind::Approval,
-        shown: ShownCall {
-            tool: "pay".into(),
-            arguments: json!({}),
-            component: String::new(),
-            policy: String::new(),
-            hints: ToolHints::default(),
-        },
-        answer: None,
         deciders: Deciders { count: 1, own: true, ..Deciders::default() },
-        began_at: 0,
         expires_at: u64::MAX,
-        on_expiry: OnExpiry::Reject,
-        usage: Usage::default(),
-        child: None,
+        ..agent_core::testing::wait("1:1.0", WaitKind::Approval, shown(json!({})))
     }
 }
 

@@ -300,15 +300,6 @@ mod tests {
     }
 
     #[test]
-    fn of_two_newcomers_the_first_by_file_name_has_the_tool() {
-        check(
-            &[("a", Some(&["x"]), None), ("b", Some(&["x", "z"]), None), ("c", Some(&["y"]), None)],
-            &["a x", "c y"],
-            &["b: x is of a"],
-        );
-    }
-
-    #[test]
     fn who_has_a_name_keeps_it_and_a_refused_update_leaves_the_last_good_version() {
         check(
             &[("a", Some(&["x", "y"]), Some(&["y"])), ("b", Some(&["w", "x"]), Some(&["x"]))],

@@ -81,13 +81,7 @@ fn estimated_usage_is_the_same_whatever_tools_are_loaded_when_the_journal_is_rea
     let journal =
         vec![Event::Started { task: task(RunLimits::default()), tools: "sha256:test".into() }, event.clone()];
     let whole = done(run.on(event).unwrap());
-    let spec = ToolSpec {
-        name: "new".into(),
-        description: "a".repeat(100_000),
-        input_schema: json!({"type": "object"}),
-        is_repeatable: true,
-        ..ToolSpec::default()
-    };
+    let spec = ToolSpec { description: "a".repeat(100_000), ..tool("new") };
     let swapped = Arc::new(Catalog::new(vec![spec], "sha256:swapped".into()));
     let (_, step) = Run::resume(journal, swapped).unwrap();
     assert_eq!(done(step), whole);
@@ -128,13 +122,8 @@ fn calls_of_tools_by_tools_are_counted_and_change_nothing_else() {
 
 #[test]
 fn a_tool_that_calls_others_is_never_called_twice_and_destroys_what_they_do() {
-    let tool = |name: &str, is_destructive, calls_tools| ToolSpec {
-        name: name.into(),
-        is_repeatable: true,
-        is_destructive,
-        calls_tools,
-        ..ToolSpec::default()
-    };
+    let tool =
+        |name: &str, is_destructive, calls_tools| ToolSpec { is_destructive, calls_tools, ..tool(name) };
     let script = || tool("script", false, true);
     let asked = |tools: Vec<ToolSpec>| {
         let catalog = Arc::new(Catalog::new(tools, String::new()));

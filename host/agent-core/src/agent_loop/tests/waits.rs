@@ -1,31 +1,14 @@
 //! Runs that wait for somebody to approve a call.
 
 use super::*;
-use crate::words::{Deciders, Decision, OnExpiry, ShownCall, ToolHints, Verdict, Wait, WaitKind};
+use crate::words::{Decision, ShownCall, Verdict, Wait, WaitKind};
 
 /// A wait for the approval of a call.
 pub(super) fn wait(open: &OpenCall) -> Wait {
-    let shown = ShownCall {
-        tool: open.call.name.clone(),
-        arguments: open.call.arguments.clone(),
-        component: "c@sha256:1".into(),
-        policy: "sha256:2".into(),
-        hints: ToolHints::default(),
-    };
-    Wait {
-        id: format!("{}~{}", open.id, open.times_shown),
-        index: open.index,
-        within: None,
-        kind: WaitKind::Approval,
-        answer: None,
-        shown,
-        deciders: Deciders::default(),
-        began_at: 1,
-        expires_at: 2,
-        on_expiry: OnExpiry::Reject,
-        usage: Usage::default(),
-        child: None,
-    }
+    let shown = testing::shown(open.call.arguments.clone());
+    let shown = ShownCall { tool: open.call.name.clone(), ..shown };
+    let id = format!("{}~{}", open.id, open.times_shown);
+    Wait { index: open.index, ..testing::wait(&id, WaitKind::Approval, shown) }
 }
 
 pub(super) fn decided(wait: &Wait, by: &str, verdict: Verdict) -> Event {

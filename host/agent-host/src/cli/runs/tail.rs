@@ -85,22 +85,14 @@ mod tests {
     use parking_lot::Mutex;
 
     use agent_core::ports::{Epoch, Journal as _};
-    use agent_core::testing::{TestRuns, says};
-    use agent_core::words::{StopReason, Usage};
+    use agent_core::testing::{TestRuns, record, says};
+    use agent_core::words::StopReason;
 
     use super::*;
 
-    fn record(outcome: RunOutcome) -> RunRecord {
-        RunRecord { user_id: None, ..agent_core::testing::record("run_1", outcome) }
-    }
-
     fn ended() -> RunRecord {
-        record(RunOutcome::Ended {
-            stop_reason: StopReason::Completed,
-            iterations: 1,
-            usage: Usage::default(),
-            model: "test/scripted".into(),
-        })
+        let ended = agent_core::testing::ended(StopReason::Completed);
+        RunRecord { user_id: None, ..record("run_1", ended) }
     }
 
     #[tokio::test(start_paused = true)]

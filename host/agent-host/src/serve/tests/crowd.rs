@@ -50,9 +50,7 @@ async fn hundreds_of_idle_connections_starve_nobody_whatever_they_have_sent() {
 #[tokio::test]
 async fn who_is_being_answered_is_not_displaced_and_new_ones_wait() {
     let outcome = with_changed(at_most(1), async |bench| {
-        let mut busy = bench.connect().await;
-        busy.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut busy = bench.ask_slow().await;
         let mut waiting = bench.connect().await;
         waiting.ask("/hello").await;
         while bench.count("agent_http_connection_waits_total") == 0.0 {
@@ -118,9 +116,7 @@ async fn a_request_that_comes_before_the_last_answer_was_read_is_not_displaced_e
 #[tokio::test]
 async fn who_waits_for_room_when_the_service_stops_is_served() {
     let outcome = with_changed(at_most(1), async |bench| {
-        let mut busy = bench.connect().await;
-        busy.ask("/slow").await;
-        bench.asked.notified().await;
+        let mut busy = bench.ask_slow().await;
         let mut waiting = bench.connect().await;
         waiting.ask("/hello").await;
         bench.signal(Signal::Terminate);

@@ -289,9 +289,7 @@ fn together<'a, 'b>(mut appends: &'b [&'a AppendRow]) -> Vec<&'b [&'a AppendRow]
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use agent_core::words::{JobData, OpenKinds};
+    use agent_core::words::JobData;
 
     use super::super::claims::NextClaim;
     use super::super::jobs::{AttemptRow, NewJob, Renewal};
@@ -302,26 +300,12 @@ mod tests {
 
     /// One write of each kind.
     fn writes() -> Vec<Write> {
-        let announcement: Arc<str> = "".into();
-        let attempt = AttemptRow {
-            job_id: "job_1".into(),
-            token: "token".into(),
-            epoch: 1,
-            status: "completed",
-            delay: 0,
-            place: 1,
-            attempts: 1,
-            open: OpenKinds::default(),
-            result: Some("1".into()),
-            error: None,
-            announcement: announcement.clone(),
-            next: Some(NextClaim { worker: "worker".into(), token: "next".into(), lease: 1 }),
-        };
+        let next = NextClaim { worker: "worker".into(), token: "next".into(), lease: 1 };
         let append = AppendRow { run_id: "run_1".into(), epoch: 1, first: 0, events: vec!["{}".into(); 20] };
         vec![
-            NewJob::new(&JobData::new("2 + 3", "u1"), &announcement).into(),
+            NewJob::new(&JobData::new("2 + 3", "u1"), &"".into()).into(),
             Renewal { job_id: "job_1".into(), token: "token".into(), lease: 1 }.into(),
-            attempt.into(),
+            AttemptRow::of("job_1", "token", Some(next)).into(),
             Entry::End(append, RecordRow::of("run_1")).into(),
         ]
     }

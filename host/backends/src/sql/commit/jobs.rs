@@ -68,6 +68,27 @@ pub(crate) struct AttemptRow {
     pub(crate) next: Option<NextClaim>,
 }
 
+#[cfg(test)]
+impl AttemptRow {
+    /// An attempt at that job that completed.
+    pub(super) fn of(job_id: &str, token: &str, next: Option<NextClaim>) -> Self {
+        Self {
+            job_id: job_id.into(),
+            token: token.into(),
+            epoch: 1,
+            status: "completed",
+            delay: 0,
+            place: 1,
+            attempts: 1,
+            open: OpenKinds::default(),
+            result: Some("1".into()),
+            error: None,
+            announcement: "".into(),
+            next,
+        }
+    }
+}
+
 /// What an end came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndedRow {

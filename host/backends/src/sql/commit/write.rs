@@ -159,10 +159,6 @@ impl Member for Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use agent_core::words::OpenKinds;
-
     use super::super::claims::NextClaim;
     use super::super::runs::{AppendRow, RecordRow};
     use super::*;
@@ -177,30 +173,12 @@ mod tests {
     }
 
     fn end(job_id: &str, token: &str) -> Write {
-        attempt(job_id, token, None).into()
+        AttemptRow::of(job_id, token, None).into()
     }
 
     fn end_and_claim(job_id: &str, token: &str) -> Write {
         let next = NextClaim { worker: "w".into(), token: format!("after {token}"), lease: 1 };
-        attempt(job_id, token, Some(next)).into()
-    }
-
-    fn attempt(job_id: &str, token: &str, next: Option<NextClaim>) -> AttemptRow {
-        let announcement: Arc<str> = "".into();
-        AttemptRow {
-            job_id: job_id.into(),
-            token: token.into(),
-            epoch: 1,
-            status: "completed",
-            delay: 0,
-            place: 1,
-            attempts: 1,
-            open: OpenKinds::default(),
-            result: None,
-            error: None,
-            announcement,
-            next,
-        }
+        AttemptRow::of(job_id, token, Some(next)).into()
     }
 
     fn renew(job_id: &str, token: &str) -> Write {

@@ -22,13 +22,13 @@ const IDLE_OF: &str = "\
     ORDER BY key LIMIT $3";
 
 /// `$1` how many are newer.
-const NTH_NEWEST: &str = "SELECT updated_at FROM conversations \
+pub(super) const NTH_NEWEST: &str = "SELECT updated_at FROM conversations \
     WHERE leased_until <= (SELECT ms FROM clock) ORDER BY updated_at DESC LIMIT 1 OFFSET $1";
 
 const REMOVE: [&str; 2] =
     with_ids!("DELETE FROM conversations WHERE leased_until <= (SELECT ms FROM clock) AND key", "");
 
-const OLDEST: &str = "SELECT updated_at FROM conversations \
+pub(super) const OLDEST: &str = "SELECT updated_at FROM conversations \
     WHERE leased_until <= (SELECT ms FROM clock) ORDER BY updated_at LIMIT 1";
 
 /// A place between two is `<time in ms>:<key>`.
@@ -69,14 +69,6 @@ pub(super) async fn remove(pool: &SqlPool, keys: &[String]) -> sqlx::Result<u64>
         let query = sqlx::query(of_dialect(pool, REMOVE)).bind(&keys);
         query.execute(db).map_ok(|done| done.rows_affected())
     })
-}
-
-pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
-}
-
-pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
 }
 
 fn item(key: String) -> EndedItem {

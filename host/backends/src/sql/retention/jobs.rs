@@ -95,7 +95,3 @@ pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Optio
         reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))?;
     Ok(id.and_then(|id| i64::from_str_radix(id.get(..DIGITS_OF_TIME)?, 16).ok()))
 }
-
-pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
-}

@@ -25,7 +25,7 @@ use self::months::Bound;
 use self::partitions::{LargeTables, make_months_ahead};
 use self::unended::{MAY_GO_ON, WAITS_FOR_SOMEBODY};
 use super::error::describe;
-use super::{SqlPool, from_ms, now};
+use super::{SqlPool, from_ms, now, reading};
 
 /// Things of one kind in the database.
 pub struct SqlRetention {
@@ -63,6 +63,14 @@ impl SqlRetention {
         };
         runs::ended_before(&self.pool, before, from, most, over.as_deref()).await
     }
+
+    async fn nth_newest(&self, sql: &'static str, newer: i64) -> sqlx::Result<Option<i64>> {
+        reading!(&self.pool, db => sqlx::query_scalar(sql).bind(newer).fetch_optional(db))
+    }
+
+    async fn first(&self, sql: &'static str) -> sqlx::Result<Option<i64>> {
+        reading!(&self.pool, db => sqlx::query_scalar(sql).fetch_optional(db))
+    }
 }
 
 #[boxed_async]
@@ -79,8 +87,8 @@ impl Retention for SqlRetention {
         let others = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
         let ended = match self.kind {
             RetainedKind::Jobs => jobs::nth_newest(&self.pool, others).await,
-            RetainedKind::Runs => runs::nth_newest(&self.pool, others).await,
-            RetainedKind::Conversations => conversations::nth_newest(&self.pool, others).await,
+            RetainedKind::Runs => self.nth_newest(runs::NTH_NEWEST, others).await,
+            RetainedKind::Conversations => self.nth_newest(conversations::NTH_NEWEST, others).await,
             RetainedKind::ToolAudit => tool_audit::nth_newest(&self.pool, others).await,
         };
         Ok(ended.map_err(failed)?.map(from_ms))
@@ -137,9 +145,9 @@ impl Retention for SqlRetention {
 
     async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
         let ended = match self.kind {
-            RetainedKind::Jobs => jobs::oldest(&self.pool).await,
-            RetainedKind::Runs => runs::oldest(&self.pool).await,
-            RetainedKind::Conversations => conversations::oldest(&self.pool).await,
+            RetainedKind::Jobs => self.first(jobs::OLDEST).await,
+            RetainedKind::Runs => self.first(runs::OLDEST).await,
+            RetainedKind::Conversations => self.first(conversations::OLDEST).await,
             RetainedKind::ToolAudit => tool_audit::oldest(&self.pool).await,
         };
         Ok(ended.map_err(failed)?.map(from_ms))

@@ -162,11 +162,3 @@ async fn remove_recordings(pool: &SqlPool, ids: &str) -> sqlx::Result<()> {
     let recorded: Vec<String> = reading!(pool, db => sqlx::query_scalar(recorded).bind(ids).fetch_all(db))?;
     recordings::remove_of(pool, &recorded).await
 }
-
-pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(NTH_NEWEST).bind(newer).fetch_optional(db))
-}
-
-pub(super) async fn oldest(pool: &SqlPool) -> sqlx::Result<Option<i64>> {
-    reading!(pool, db => sqlx::query_scalar(OLDEST).fetch_optional(db))
-}

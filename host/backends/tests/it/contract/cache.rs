@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use agent_core::ports::ResultCache;
-use agent_core::words::{AgentResult, Message, StopReason, Usage};
+use agent_core::testing::user;
+use agent_core::words::{AgentResult, StopReason};
 use bytes::Bytes;
 use test_servers::eventually;
 
@@ -32,18 +33,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// The JSON of a result.
 pub(crate) fn result(output: &str) -> Bytes {
-    let result = AgentResult {
-        id: "run_1".into(),
-        output: output.into(),
-        output_value: None,
-        output_error: None,
-        stop_reason: StopReason::Completed,
-        messages: vec![Message::User { content: "q".into() }],
-        usage: Usage::of(1, 2),
-        iterations: 1,
-        model: "test/model".into(),
-        tool_calls: vec![],
-    };
+    let result = agent_core::testing::result(vec![user("q")], StopReason::Completed);
+    let result = AgentResult { output: output.into(), ..result };
     serde_json::to_vec(&result).unwrap().into()
 }
 

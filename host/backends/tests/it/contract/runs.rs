@@ -426,13 +426,10 @@ fn history(text: &str) -> Vec<Event> {
 
 fn record(id: &str, outcome: RunOutcome) -> RunRecord {
     RunRecord {
-        id: id.into(),
-        request_id: "req-1".into(),
-        user_id: Some("u1".into()),
         job_id: Some("job-1".into()),
         started_at: at(1_234),
         finished_at: at(5_678),
-        outcome,
+        ..agent_core::testing::record(id, outcome)
     }
 }
 

@@ -49,6 +49,24 @@ impl Answer {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap()
     }
+
+    #[track_caller]
+    pub(crate) fn check(&self, status: StatusCode, body: &str) {
+        self.check_at("", status, body);
+    }
+
+    /// As [`Self::check`], of one of several answers.
+    #[track_caller]
+    pub(crate) fn check_at(&self, place: impl fmt::Display, status: StatusCode, body: &str) {
+        assert_eq!((self.status, self.body.as_str()), (status, body), "{place}");
+    }
+
+    /// An error in OpenAI's form, one of whose fields has this text.
+    #[track_caller]
+    pub(crate) fn check_error(&self, status: u16, field: &str, text: &str) {
+        let told = &self.json()["error"][field];
+        assert_eq!((self.status.as_u16(), told.as_str()), (status, Some(text)), "{self}");
+    }
 }
 
 impl fmt::Display for Answer {

@@ -15,17 +15,12 @@ pub(crate) struct Answers;
 #[boxed_async]
 impl Invoke for Answers {
     async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
+        let messages = vec![Message::User { content: ask.input.into() }];
         let result = AgentResult {
-            id: "run_1".into(),
             output: ask.request_id,
-            output_value: None,
-            output_error: None,
-            stop_reason: StopReason::Completed,
-            messages: vec![Message::User { content: ask.input.into() }],
             usage: Usage::default(),
-            iterations: 1,
             model: "test/answers".into(),
-            tool_calls: vec![],
+            ..agent_core::testing::result(messages, StopReason::Completed)
         };
         Ok(RunAnswer { result: Arc::new(result), cached: None, is_turn_lost: false })
     }

@@ -112,3 +112,9 @@ pub(crate) fn a(edge: &mut Edge) -> &mut VariantA {
 pub(crate) fn request(method: &str, path: &str, body: impl Into<Body>) -> Request<Body> {
     Request::builder().method(method).uri(path).body(body.into()).unwrap()
 }
+
+/// The request with that header.
+pub(crate) fn with(mut request: Request<Body>, header: &'static str, value: &str) -> Request<Body> {
+    request.headers_mut().insert(header, value.parse().unwrap());
+    request
+}

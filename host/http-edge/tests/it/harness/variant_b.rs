@@ -12,19 +12,18 @@ use agent_core::testing::{
     EchoTools, TestCache, TestConversations, TestQueue, TestRates, TestRuns, TokioSpawn,
 };
 use axum::body::Body;
-use http::header::IF_MATCH;
-use http::{HeaderValue, Request};
+use http::Request;
 use http_edge::{Claims, Edge, Tokens, VariantB};
 use run_service::conversations::Conversations;
 use run_service::direct_calls::DirectCalls;
 use run_service::jobs::Jobs;
-use run_service::layers::Invoke;
+use run_service::layers::{ConversationTurns, Invoke};
 use run_service::waits::Waits;
 
 pub(crate) use cluster::FakeCluster;
 pub(crate) use tools::{APPROVED, WAITING};
 
-use super::{Answer, FixedProbe, Service, request};
+use super::{Answer, FixedProbe, Service, request, with};
 use tools::Tools;
 
 pub(crate) const SECRET: &[u8] = b"a secret of these tests";
@@ -48,17 +47,36 @@ impl Fakes {
 
     /// Answers every request in that way, with something about the edge changed.
     pub(crate) fn configured(invoke: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
+        Self::keeping(|_kept| Arc::new(invoke), change)
+    }
+
+    /// Answers every request in that way, in conversations that are kept.
+    pub(crate) fn conversing(agent: impl Invoke + 'static) -> Self {
+        Self::conversing_with(agent, |_edge| {})
+    }
+
+    /// The same with something about the edge changed.
+    pub(crate) fn conversing_with(agent: impl Invoke + 'static, change: impl FnOnce(&mut Edge)) -> Self {
+        let limit = Duration::from_secs(30);
+        Self::keeping(|kept| Arc::new(ConversationTurns::new(agent, kept, limit)), change)
+    }
+
+    fn keeping(
+        invoke: impl FnOnce(Conversations) -> Arc<dyn Invoke>,
+        change: impl FnOnce(&mut Edge),
+    ) -> Self {
         let (windows, queue, cache) =
             (Arc::<TestRates>::default(), Arc::<TestQueue>::default(), Arc::default());
         let (tools, runs) = (Arc::<Tools>::default(), Arc::<TestRuns>::default());
         let conversations = Arc::<TestConversations>::default();
+        let kept = Conversations::new(conversations.clone(), Arc::new(TokioSpawn));
         let service = Service::serving(|edge| {
             edge.b = Some(VariantB {
-                invoke: Arc::new(invoke),
+                invoke: invoke(kept.clone()),
                 streams: None,
                 jobs: Jobs::new(queue.clone() as Arc<dyn JobQueue>),
                 waits: Waits::new(queue.clone(), runs.clone(), Arc::new(approving())),
-                conversations: Conversations::new(conversations.clone(), Arc::new(TokioSpawn)),
+                conversations: kept,
                 webhooks: None,
                 runs: runs.clone() as Arc<dyn RunStore>,
                 queue: queue.clone() as Arc<dyn JobQueue>,
@@ -93,7 +111,7 @@ impl Fakes {
         // Without a condition some changes are refused, and a condition of a `PUT` is that there is
         // something.
         if !["GET", "PUT"].contains(&method) {
-            request.headers_mut().insert(IF_MATCH, HeaderValue::try_from(any_revision()).unwrap());
+            request = with(request, "if-match", &any_revision());
         }
         self.service.send(request).await
     }
@@ -144,7 +162,6 @@ pub(crate) fn as_admin(request: Request<Body>) -> Request<Body> {
 }
 
 /// The request with that token.
-pub(crate) fn with_token(token: &str, mut request: Request<Body>) -> Request<Body> {
-    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-    request
+pub(crate) fn with_token(token: &str, request: Request<Body>) -> Request<Body> {
+    with(request, "authorization", &format!("Bearer {token}"))
 }

@@ -15,12 +15,11 @@ use run_service::testing::{scripted_agent, streams_of};
 use serde_json::json;
 
 use super::openai::events;
-use crate::harness::{Answers, Fakes, b, bearer, request, token, with_token};
+use crate::harness::{Answers, Fakes, b, bearer, request, token, with, with_token};
 
 #[tokio::test]
 async fn the_body_is_the_result_itself() {
-    let mut request = request("POST", "/api/agent", r#"{"query":"hi"}"#);
-    request.headers_mut().insert("x-request-id", "r-1".parse().unwrap());
+    let request = with(request("POST", "/api/agent", r#"{"query":"hi"}"#), "x-request-id", "r-1");
     let answer = Fakes::with_invoke(Answers).service.send(bearer("u1", request)).await;
     assert_snapshot!(answer, @r#"
     200 OK
@@ -194,10 +193,7 @@ async fn an_invalid_request_gets_the_list_of_its_issues() {
 async fn a_body_that_is_not_json_or_too_large_is_said_in_one_text() {
     let fakes = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = 40);
     let answer = fakes.post("/api/agent", "{").await;
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#)
-    );
+    answer.check(StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#);
     let answer = fakes.post("/api/agent", format!(r#"{{"query":"{}"}}"#, "x".repeat(40))).await;
     assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(answer.body, r#"{"error":"Payload too large"}"#);
@@ -207,8 +203,7 @@ async fn a_body_that_is_not_json_or_too_large_is_said_in_one_text() {
 async fn every_content_type_is_json() {
     let fakes = Fakes::with_invoke(Answers);
     for content_type in ["text/plain", "application/json; charset=iso-8859-1", "nonsense"] {
-        let mut request = bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#));
-        request.headers_mut().insert("content-type", content_type.parse().unwrap());
-        assert_eq!(fakes.service.send(request).await.status, StatusCode::OK, "{content_type}");
+        let request = with(request("POST", "/api/agent", r#"{"query":"hi"}"#), "content-type", content_type);
+        assert_eq!(fakes.service.send(bearer("u1", request)).await.status, StatusCode::OK, "{content_type}");
     }
 }

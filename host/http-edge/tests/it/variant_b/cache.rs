@@ -20,7 +20,7 @@ async fn an_administrator_deletes_what_matches() {
         fakes.cache.put(key, "{}".into(), Duration::from_secs(1)).await.unwrap();
     }
     let answer = delete(&fakes, "?pattern=agent:*", Some("admin")).await;
-    assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, r#"{"deleted":3}"#));
+    answer.check(StatusCode::OK, r#"{"deleted":3}"#);
     delete(&fakes, "?pattern=agent%3Aa%3F%5Bbc%5D%5C*", Some("admin")).await;
     assert_eq!(fakes.cache.deleted(), ["agent:*", r"agent:a?[bc]\*"]);
 }

@@ -4,24 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
-use agent_core::testing::{TestConversations, TokioSpawn};
 use agent_core::words::{ConversationKey, Message};
 use axum::body::Body;
 use http::StatusCode;
 use insta::assert_snapshot;
-use run_service::conversations::Conversations;
-use run_service::layers::ConversationTurns;
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Fakes, b, bearer, idempotency_over, request};
+use crate::harness::{Answer, Fakes, bearer, idempotency_over, request, with};
 
-/// A service whose agent says the same to everybody, over one store.
-fn service() -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
-    let (agent, store) = (ScriptedInvoke::answering("Hello, Ada!"), Arc::<TestConversations>::default());
-    let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = ConversationTurns::new(agent.clone(), conversations.clone(), Duration::from_secs(30));
-    (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), agent, store)
+/// A service whose agent says the same to everybody.
+fn service() -> (Fakes, ScriptedInvoke) {
+    let agent = ScriptedInvoke::answering("Hello, Ada!");
+    (Fakes::conversing(agent.clone()), agent)
 }
 
 fn asks(query: &str, id: &str) -> String {
@@ -38,7 +33,7 @@ fn history(agent: &ScriptedInvoke) -> Vec<Message> {
 
 #[tokio::test]
 async fn a_conversation_goes_on_is_read_and_is_forgotten() {
-    let (fakes, agent, _store) = service();
+    let (fakes, agent) = service();
     for _ in 0..2 {
         let answer = fakes.post("/api/agent", asks("I am Ada.", "trip")).await;
         assert_eq!(answer.status, StatusCode::OK, "{answer}");
@@ -51,22 +46,19 @@ async fn a_conversation_goes_on_is_read_and_is_forgotten() {
     assert_eq!(read["turns"][1]["messages"], json!([{"role": "assistant", "content": "Hello, Ada!"}]));
     let of_one = |method| as_somebody_else(&fakes, method, "/api/agent/conversations/trip");
     for answer in [of_one("GET").await, of_one("DELETE").await] {
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#)
-        );
+        answer.check(StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#);
     }
     let theirs = as_somebody_else(&fakes, "GET", "/api/agent/conversations").await;
     assert_snapshot!(theirs.body, @r#"{"data":[],"nextCursor":null}"#);
     let deleted = fakes.ask("DELETE", "/api/agent/conversations/trip", Body::empty()).await;
-    assert_eq!((deleted.status, deleted.body.as_str()), (StatusCode::NO_CONTENT, ""));
+    deleted.check(StatusCode::NO_CONTENT, "");
     assert_eq!(fakes.get("/api/agent/conversations/trip").await.status, StatusCode::NOT_FOUND);
     assert_eq!(fakes.get("/api/agent/conversations/a%20b").await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
 async fn a_list_is_read_page_by_page() {
-    let (fakes, _agent, _store) = service();
+    let (fakes, _agent) = service();
     for id in ["a", "b", "c"] {
         fakes.post("/api/agent", asks("hi", id)).await;
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -89,19 +81,13 @@ async fn a_list_is_read_page_by_page() {
 #[tokio::test]
 async fn a_conversation_that_is_busy_is_a_conflict_that_passes() {
     let keys = Arc::default();
-    let (agent, store) = (ScriptedInvoke::answering("Hello!"), Arc::<TestConversations>::default());
-    let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = ConversationTurns::new(agent, conversations.clone(), Duration::from_secs(30));
-    let fakes = Fakes::configured(invoke, |edge| {
-        b(edge).conversations = conversations;
-        edge.idempotency = idempotency_over(&keys);
-    });
+    let agent = ScriptedInvoke::answering("Hello!");
+    let fakes = Fakes::conversing_with(agent, |edge| edge.idempotency = idempotency_over(&keys));
     fakes.post("/api/agent", asks("hi", "trip")).await;
     let key = ConversationKey::conversation("u1", "trip");
-    store.claim(key, "another run", ClaimTerms::default()).await.unwrap();
+    fakes.conversations.claim(key, "another run", ClaimTerms::default()).await.unwrap();
     let keyed = || {
-        let mut request = request("POST", "/api/agent", asks("hi", "trip"));
-        request.headers_mut().insert("idempotency-key", "\"k-1\"".parse().unwrap());
+        let request = with(request("POST", "/api/agent", asks("hi", "trip")), "idempotency-key", "\"k-1\"");
         fakes.service.send(bearer("u1", request))
     };
     let submitted = fakes.post("/api/agent/async", asks("hi", "trip")).await;
@@ -114,25 +100,25 @@ async fn a_conversation_that_is_busy_is_a_conflict_that_passes() {
         );
     }
     assert_eq!(fakes.get("/api/agent/conversations/trip").await.json()["isBusy"], json!(true));
-    store.release(key, "another run").await.unwrap();
+    fakes.conversations.release(key, "another run").await.unwrap();
     // Under its key the request is carried out once it can be, and once.
     for _ in 0..2 {
         assert_eq!(keyed().await.status, StatusCode::OK);
     }
-    let kept = store.read(key).await.unwrap().unwrap();
+    let kept = fakes.conversations.read(key).await.unwrap().unwrap();
     assert_eq!(kept.turns.len(), 2);
     assert_ne!(kept.turns[1].id, kept.turns[1].run_id, "the turn is its key's");
 }
 
 #[tokio::test]
 async fn a_job_takes_its_conversation_along() {
-    let (fakes, _agent, store) = service();
+    let (fakes, _agent) = service();
     for body in [asks("hi", "trip"), r#"{"query":"hi"}"#.to_owned()] {
         assert_eq!(fakes.post("/api/agent/async", body).await.status, StatusCode::ACCEPTED);
     }
     let conversations: Vec<_> = fakes.queue.added().into_iter().map(|job| job.conversation_id).collect();
     assert_eq!(conversations, [Some("trip".to_owned()), None]);
-    store.switch.fail(true);
+    fakes.conversations.switch.fail(true);
     let answer = fakes.post("/api/agent/async", asks("hi", "trip")).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     // Who names no conversation does not depend on them.

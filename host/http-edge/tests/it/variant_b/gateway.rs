@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::harness::{Answers, FakeCluster, Fakes, b, request, token, with_token};
+use crate::harness::{Answers, FakeCluster, Fakes, b, request, token, with, with_token};
 
 const URGENT: &str = r#"{"query":"hi","priority":"high","secret":"x"}"#;
 
@@ -18,8 +18,7 @@ fn with_cluster(cluster: &Arc<FakeCluster>) -> Fakes {
 async fn what_is_urgent_is_forwarded_with_the_callers_name() {
     let cluster = Arc::new(FakeCluster::answering(200, Some("application/json"), "{}"));
     let token = token("u1", None, None);
-    let mut request = with_token(&token, request("POST", "/api/gateway", URGENT));
-    request.headers_mut().insert("x-request-id", "r-1".parse().unwrap());
+    let request = with(with_token(&token, request("POST", "/api/gateway", URGENT)), "x-request-id", "r-1");
     with_cluster(&cluster).service.send(request).await;
     assert_eq!(cluster.asked(), [("hi".into(), format!("Bearer {token}"), "r-1".into())]);
 }

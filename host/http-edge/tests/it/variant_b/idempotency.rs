@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::harness::{
-    Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, b, bearer, idempotency_over, request,
+    Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, b, bearer, idempotency_over, request, with,
 };
 
 const BODY: &str = r#"{"query":"hi"}"#;
@@ -210,9 +210,7 @@ impl<I: Invoke> Invoke for Begins<I> {
 }
 
 fn streamed() -> Request<Body> {
-    let mut request = keyed("k", "/api/agent", BODY);
-    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-    request
+    with(keyed("k", "/api/agent", BODY), "accept", "text/event-stream")
 }
 
 /// A replica whose streams are of that agent.
@@ -365,10 +363,7 @@ async fn a_panic_gives_the_key_free() {
     let fakes = Fakes::configured(Panics, |edge| edge.idempotency = idempotency_over(&keys));
     for _ in 0..2 {
         let answer = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"Internal server error"}"#)
-        );
+        answer.check(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"Internal server error"}"#);
     }
 }
 

@@ -73,7 +73,7 @@ async fn a_job_that_ended_has_all_of_them() {
 async fn what_is_somebody_elses_does_not_exist() {
     let fakes = one_job().await;
     let unknown = fakes.get("/api/agent/jobs/2").await;
-    assert_eq!((unknown.status, unknown.body.as_str()), (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#));
+    unknown.check(StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#);
     for (method, path) in [("GET", "/api/agent/jobs/1"), ("POST", "/api/agent/jobs/1/cancel")] {
         for answer in as_others(&fakes, method, path).await {
             assert_eq!((answer.status, &answer.body), (unknown.status, &unknown.body), "{method} {path}");
@@ -100,7 +100,7 @@ async fn what_cannot_be_an_id_is_unknown_without_asking() {
 async fn a_job_that_has_not_ended_can_be_cancelled() {
     let fakes = one_job().await;
     let answer = fakes.post("/api/agent/jobs/1/cancel", "").await;
-    assert_eq!((answer.status, answer.body.as_str()), (StatusCode::ACCEPTED, r#"{"jobId":"1"}"#));
+    answer.check(StatusCode::ACCEPTED, r#"{"jobId":"1"}"#);
     let again = fakes.post("/api/agent/jobs/1/cancel", "").await;
     assert_eq!(again.status, StatusCode::CONFLICT);
     assert_eq!(again.body, r#"{"error":"The job has already ended"}"#);

@@ -9,7 +9,7 @@ use http::StatusCode;
 use insta::assert_snapshot;
 
 use super::{OF_ADDRESSES, OF_USERS, window_headers};
-use crate::harness::{Answers, Fakes, Log, Panics, bearer, request, token, with_token};
+use crate::harness::{Answers, Fakes, Log, Panics, bearer, request, token, with, with_token};
 
 const QUERY: &str = r#"{"query":"hi"}"#;
 
@@ -105,8 +105,7 @@ async fn callers_are_told_apart_by_their_network() {
         ("2001:db8:0:1ff::9", "ip:2001:db8:0:100::/56"),
         ("nonsense", "ip:10.0.0.1"),
     ] {
-        let mut request = request("GET", "/api/nope", Body::empty());
-        request.headers_mut().insert("x-forwarded-for", forwarded.parse().unwrap());
+        let mut request = with(request("GET", "/api/nope", Body::empty()), "x-forwarded-for", forwarded);
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([10, 0, 0, 1], 4711))));
         fakes.service.send(request).await;
         assert_eq!(fakes.windows.take_trips(), [[key]], "{forwarded}");
@@ -143,8 +142,7 @@ async fn a_request_that_no_route_is_to_see_counts_for_its_address_alone() {
     for (header, status) in
         [("sec-fetch-site", StatusCode::FORBIDDEN), ("transfer-encoding", StatusCode::NOT_IMPLEMENTED)]
     {
-        let mut refused = bearer("u1", request("POST", "/api/agent", QUERY));
-        refused.headers_mut().insert(header, "cross-site".parse().unwrap());
+        let refused = with(bearer("u1", request("POST", "/api/agent", QUERY)), header, "cross-site");
         let answer = fakes.service.send(refused).await;
         assert_eq!(answer.status, status, "{header}");
         assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{header}");

@@ -3,15 +3,14 @@
 use serde_json::json;
 
 use super::errors::{Fails, refused};
-use crate::harness::{Answers, Fakes, Log, Panics, bearer, request, token};
+use crate::harness::{Answers, Fakes, Log, Panics, bearer, request, token, with};
 
 #[tokio::test]
 async fn a_failed_request_is_logged_with_its_user_and_the_whole_chain() {
     let fakes = Fakes::with_invoke(Fails(refused()));
-    let mut request = bearer("u1", request("POST", "/api/agent?x=zebra", r#"{"query":"zebra"}"#));
-    request.headers_mut().insert("x-request-id", "r-1".parse().unwrap());
+    let request = with(request("POST", "/api/agent?x=zebra", r#"{"query":"zebra"}"#), "x-request-id", "r-1");
     let log = Log::collect();
-    fakes.service.send(request).await;
+    fakes.service.send(bearer("u1", request)).await;
     assert_eq!(
         log.request(),
         json!({
@@ -69,8 +68,7 @@ async fn whoever_is_turned_away_is_named_if_known() {
 
 #[tokio::test]
 async fn a_bad_token_is_logged_by_what_is_wrong_with_it() {
-    let mut request = request("POST", "/api/agent", "");
-    request.headers_mut().insert("authorization", "Bearer zebra.zebra.zebra".parse().unwrap());
+    let request = with(request("POST", "/api/agent", ""), "authorization", "Bearer zebra.zebra.zebra");
     let log = Log::collect();
     Fakes::with_invoke(Answers).service.send(request).await;
     assert!(!log.text().contains("zebra"), "{}", log.text());

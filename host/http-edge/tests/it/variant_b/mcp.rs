@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
-use crate::harness::{Answer, Answers, Fakes, b, bearer, request, token, with_token};
+use crate::harness::{Answer, Answers, Fakes, b, bearer, request, token, with, with_token};
 
 const BOTH: &str = "application/json, text/event-stream";
 
@@ -26,16 +26,8 @@ fn serving(tools: EchoTools) -> (Fakes, Arc<SwappedTools>) {
 }
 
 pub(super) fn message(body: &Value) -> Request<Body> {
-    let mut request = request("POST", "/mcp", body.to_string());
-    for (name, value) in [("accept", BOTH), ("content-type", "application/json")] {
-        request.headers_mut().insert(name, value.parse().unwrap());
-    }
-    request
-}
-
-fn with(mut request: Request<Body>, header: &'static str, value: &str) -> Request<Body> {
-    request.headers_mut().insert(header, value.parse().unwrap());
-    request
+    let request = with(request("POST", "/mcp", body.to_string()), "accept", BOTH);
+    with(request, "content-type", "application/json")
 }
 
 pub(super) fn asked(id: u64, method: &str, params: &Value) -> Value {
@@ -318,7 +310,7 @@ async fn a_call_is_cancelled_by_its_own_client_only() {
     let (s1, s2) = (Some("s1"), Some("s2"));
     for (user, session, id) in [("u2", s1, 5), ("u1", s2, 5), ("u1", s1, 6), ("u1", None, 5)] {
         let answer = fakes.service.send(cancel(user, session, id)).await;
-        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::ACCEPTED, ""));
+        answer.check(StatusCode::ACCEPTED, "");
     }
     assert!(timeout(Duration::from_millis(200), &mut call).await.is_err(), "nobody else ends it");
     fakes.service.send(cancel("u1", s1, 5)).await;

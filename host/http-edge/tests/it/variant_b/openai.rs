@@ -10,7 +10,7 @@ use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_o
 use serde_json::{Value, json};
 
 use super::window_headers;
-use crate::harness::{Answer, Answers, Fakes, Keys, Panics, b, bearer, idempotency_over, request};
+use crate::harness::{Answer, Answers, Fakes, Keys, Panics, b, bearer, idempotency_over, request, with};
 
 pub(super) const CHAT: &str = "/v1/chat/completions";
 pub(super) const RESPONSES: &str = "/v1/responses";
@@ -23,7 +23,7 @@ pub(super) fn response(more: &Value) -> String {
     merged(json!({"model": "agent", "input": "hi"}), more)
 }
 
-fn merged(mut body: Value, more: &Value) -> String {
+pub(super) fn merged(mut body: Value, more: &Value) -> String {
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     body.to_string()
 }
@@ -394,7 +394,7 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
     let named = json!({"tools": [{"type": "function", "function": {"name": "echo"}}]});
     let fakes = Fakes::configured(Answers, |edge| b(edge).toolbox = Arc::new(EchoTools::new(&["echo"])));
     let refused = fakes.post(CHAT, chat(&named)).await;
-    assert_eq!((refused.status, &error(&refused)["param"]), (StatusCode::BAD_REQUEST, &json!("tools[0]")));
+    refused.check_error(400, "param", "tools[0]");
 }
 
 #[tokio::test(start_paused = true)]
@@ -437,19 +437,14 @@ async fn a_request_under_a_key_is_carried_out_once() {
     for body in [chat(&json!({})), chat(&json!({"n": 2}))] {
         let key = format!("key-{}", body.len());
         let send = async || {
-            let mut request = bearer("u1", request("POST", CHAT, body.clone()));
-            request.headers_mut().insert("idempotency-key", key.parse().unwrap());
+            let request = with(bearer("u1", request("POST", CHAT, body.clone())), "idempotency-key", &key);
             fakes.service.send(request).await
         };
         let (first, again) = (send().await, send().await);
         assert_eq!((first.status, &first.body), (again.status, &again.body));
         assert_eq!(again.header("idempotent-replayed"), Some("true"));
     }
-    let mut odd = bearer("u1", request("POST", CHAT, chat(&json!({}))));
-    odd.headers_mut().insert("idempotency-key", "a b".parse().unwrap());
+    let odd = with(bearer("u1", request("POST", CHAT, chat(&json!({})))), "idempotency-key", "a b");
     let odd = fakes.service.send(odd).await;
-    assert_eq!(
-        (odd.status, error(&odd)["type"].as_str()),
-        (StatusCode::BAD_REQUEST, Some("invalid_request_error"))
-    );
+    odd.check_error(400, "type", "invalid_request_error");
 }

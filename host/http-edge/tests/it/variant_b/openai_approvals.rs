@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use test_servers::Task;
 use tokio_util::sync::CancellationToken;
 
-use super::openai::{RESPONSES, events};
+use super::openai::{RESPONSES, events, merged};
 use crate::harness::{Answer, Answers, Fakes, Log, b, bearer, request};
 
 /// A service, and the worker of its jobs.
@@ -91,9 +91,8 @@ pub(super) fn answer(request: &Value, approve: bool) -> Value {
 
 impl Bench {
     pub(super) async fn ask(&self, more: &Value) -> Answer {
-        let mut body = json!({"model": "agent", "input": "pay ada"});
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.fakes.post(RESPONSES, body.to_string()).await
+        let body = merged(json!({"model": "agent", "input": "pay ada"}), more);
+        self.fakes.post(RESPONSES, body).await
     }
 
     /// The answer of a request that goes on from a response.
@@ -129,10 +128,6 @@ pub(super) fn kinds(response: &Value) -> Vec<String> {
     output.iter().map(brief).collect()
 }
 
-pub(super) fn error(answer: &Answer) -> (u16, String) {
-    (answer.status.as_u16(), answer.json()["error"]["code"].as_str().unwrap_or_default().to_owned())
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_call_is_asked_for_approved_and_gone_on_with_in_the_next_response() {
     let bench = bench([pays(&[5]), says("paid"), says("again")]);
@@ -164,8 +159,8 @@ async fn a_call_is_asked_for_approved_and_gone_on_with_in_the_next_response() {
     assert_eq!((&same["output"][0]["output"], bench.model.asked().len()), (&json!(r#"{"euros":5}"#), 3));
     // A request is answered once.
     let again = bench.go_on(&first, json!([answer(asked, false)])).await;
-    assert_eq!(error(&again), (409, "approval_already_decided".to_owned()), "{again}");
-    assert_eq!(again.json()["error"]["param"], "input[0].approval_request_id");
+    again.check_error(409, "code", "approval_already_decided");
+    again.check_error(409, "param", "input[0].approval_request_id");
     assert!(again.body.contains("decided by u1"), "{again}");
 }
 
@@ -292,7 +287,7 @@ async fn several_calls_are_answered_at_once_or_one_after_the_other() {
     let mut other = six.clone();
     other["id"] = json!(six["id"].as_str().unwrap().replace("-1.1", "-1.7"));
     let refused = bench.go_on(&first, json!([answer(five, true), answer(&other, true)])).await;
-    assert_eq!(error(&refused), (404, "item_not_found".to_owned()), "{refused}");
+    refused.check_error(404, "code", "item_not_found");
     let second = bench.go_on(&first, json!([answer(five, true), answer(six, false)])).await.json();
     let mut items = kinds(&second);
     items.sort();
@@ -412,14 +407,14 @@ async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_s
     let asked = &first["output"][0];
     let body = json!({"model": "agent", "store": false, "input": [answer(asked, true)]});
     let stranger = bench.fakes.service.send(bearer("u2", request("POST", RESPONSES, body.to_string()))).await;
-    assert_eq!(error(&stranger), (404, "item_not_found".to_owned()), "{stranger}");
+    stranger.check_error(404, "code", "item_not_found");
     let beside =
         bench.go_on(&first, json!([answer(asked, true), {"role": "user", "content": "and bob"}])).await;
-    assert_eq!(error(&beside), (400, "invalid_value".to_owned()), "{beside}");
+    beside.check_error(400, "code", "invalid_value");
     let (mut forged, id) = (asked.clone(), asked["id"].as_str().unwrap());
     forged["id"] = json!(format!("{}0000", &id[..id.len() - 4]));
     let void = bench.go_on(&first, json!([answer(&forged, true)])).await;
-    assert_eq!(error(&void), (409, "approval_void".to_owned()), "{void}");
+    void.check_error(409, "code", "approval_void");
     let wait = bench.waits.list("u1", 10, None).await.unwrap().waits.remove(0);
     let events = bench.runs.events(&wait.run_id);
     assert!(!events.iter().any(|event| matches!(event, Event::Decided { .. })), "{events:?}");
@@ -431,7 +426,7 @@ async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_s
     bench.waits.decide(&wait.id, &proposed).await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let late = bench.go_on(&first, json!([answer(asked, false)])).await;
-    assert_eq!(error(&late), (409, "approval_already_decided".to_owned()), "{late}");
+    late.check_error(409, "code", "approval_already_decided");
     // An answer that is sent again, because it may have been lost on its way, is no other decision.
     let same = bench.go_on(&first, json!([answer(asked, true)])).await.json();
     assert_eq!(kinds(&same), ["mcp_call completed", "message completed"], "{same:#}");

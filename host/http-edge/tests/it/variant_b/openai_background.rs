@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
 use agent_core::ports::{ClaimTerms, ConversationStore as _, Epoch, Journal as _};
-use agent_core::testing::{TestRuns, asks_for, says};
+use agent_core::testing::{TestRuns, asks_for, says, task};
 use agent_core::words::{
-    AgentResult, ConversationKey, Event, JobStatus, Message, Options, Principal, RunLimits, Task,
-    ToolOutcome, ToolReceipt, ToolReturn, Turn,
+    AgentResult, ConversationKey, Event, JobStatus, Message, Task, ToolOutcome, ToolReceipt, ToolReturn, Turn,
 };
 use axum::body::Body;
 use http::StatusCode;
@@ -18,7 +17,7 @@ use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use super::open_responses::faults;
-use super::openai::{RESPONSES, events};
+use super::openai::{RESPONSES, events, merged};
 use crate::harness::{Answer, Fakes, Keys, b, bearer, idempotency_over, request};
 
 /// A service whose jobs nobody works on, and the journals of their runs.
@@ -34,9 +33,7 @@ fn service() -> (Fakes, Arc<TestRuns>) {
 }
 
 fn body(more: &Value) -> String {
-    let mut body = json!({"model": "agent", "input": "2+2", "background": true});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body.to_string()
+    merged(json!({"model": "agent", "input": "2+2", "background": true}), more)
 }
 
 async fn queued(fakes: &Fakes, more: &Value) -> Value {
@@ -61,18 +58,7 @@ fn job_id(response: &Value) -> String {
 
 /// The events of a run that calls a tool and then says `4`.
 fn journal(run_id: &str) -> Vec<Event> {
-    let task = Task {
-        id: run_id.to_owned(),
-        input: "2+2".into(),
-        instructions: None,
-        options: Options::default(),
-        limits: RunLimits::default(),
-        model: "test/scripted".into(),
-        principal: Principal::user("u1"),
-        grants: Default::default(),
-        versions: Default::default(),
-        parent: None,
-    };
+    let task = Task { id: run_id.to_owned(), ..task("2+2") };
     let answer = ToolReturn { content: "4".into(), receipt: ToolReceipt::new("add", ToolOutcome::Ok) };
     vec![
         Event::Started { task, tools: "sha256:t".into() },

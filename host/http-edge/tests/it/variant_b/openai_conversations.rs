@@ -1,41 +1,33 @@
 //! `/v1/conversations`, items of conversations and of responses, and conversations in fewer words.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
-use agent_core::testing::{TestConversations, TokioSpawn};
 use agent_core::words::{ConversationKey, Message, StopReason};
 use axum::body::Body;
 use http::StatusCode;
-use run_service::conversations::Conversations;
-use run_service::layers::ConversationTurns;
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
 use super::open_responses::faults;
 use super::openai::RESPONSES;
-use crate::harness::{Answer, Fakes, b, bearer, idempotency_over, request};
+use crate::harness::{Answer, Fakes, bearer, idempotency_over, request, with};
 
 const CONVERSATIONS: &str = "/v1/conversations";
 
-fn service() -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
+fn service() -> (Fakes, ScriptedInvoke) {
     saying("hello")
 }
 
-fn saying(text: &str) -> (Fakes, ScriptedInvoke, Arc<TestConversations>) {
-    let (agent, store) = (ScriptedInvoke::answering(text), Arc::<TestConversations>::default());
-    let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = ConversationTurns::new(agent.clone(), conversations.clone(), Duration::from_secs(30));
-    let keys = Arc::default();
-    let fakes = Fakes::configured(invoke, |edge| {
-        b(edge).conversations = conversations;
+fn saying(text: &str) -> (Fakes, ScriptedInvoke) {
+    let (agent, keys) = (ScriptedInvoke::answering(text), Arc::default());
+    let fakes = Fakes::conversing_with(agent.clone(), |edge| {
         edge.idempotency = idempotency_over(&keys);
         // Far more requests than a user may make within a minute.
         edge.settings.rates.user.requests = 1_000;
         edge.settings.rates.address.requests = 1_000;
     });
-    (fakes, agent, store)
+    (fakes, agent)
 }
 
 fn user(content: &str) -> Value {
@@ -67,7 +59,7 @@ async fn begin(fakes: &Fakes, body: &Value) -> Value {
 
 #[tokio::test]
 async fn a_conversation_is_begun_and_a_response_goes_on_with_it() {
-    let (fakes, agent, _store) = service();
+    let (fakes, agent) = service();
     let document = fakes.get("/openapi.json").await.json();
     let begun = begin(&fakes, &json!({"metadata": {"order": "4711"}})).await;
     assert_eq!(faults(&document, "OpenAiConversation", &begun), [] as [String; 0]);
@@ -118,7 +110,7 @@ async fn a_conversation_is_begun_and_a_response_goes_on_with_it() {
 
 #[tokio::test]
 async fn an_item_is_read_and_forgotten_wherever_it_is() {
-    let (fakes, agent, _store) = service();
+    let (fakes, agent) = service();
     let call = json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"});
     let output = json!({"type": "function_call_output", "call_id": "c", "output": "a cat"});
     let begun = begin(&fakes, &json!({"items": [user("one"), call, output, user("two")]})).await;
@@ -154,7 +146,7 @@ async fn an_item_is_read_and_forgotten_wherever_it_is() {
 
 #[tokio::test]
 async fn a_strangers_conversation_does_not_exist_and_a_busy_one_is_a_conflict() {
-    let (fakes, _agent, store) = service();
+    let (fakes, _agent) = service();
     let begun = begin(&fakes, &json!({"items": [user("hi")]})).await;
     let path = format!("{CONVERSATIONS}/{}", text(&begun, "id"));
     let items = format!("{path}/items");
@@ -177,24 +169,23 @@ async fn a_strangers_conversation_does_not_exist_and_a_busy_one_is_a_conflict() 
         assert_eq!(problem(&fakes.ask(method, &nobodys, body.to_owned()).await), expected, "{nobodys}");
     }
     // What was asked for has begun none either.
-    assert_eq!(store.list("u2", 10, None).await.unwrap(), []);
+    assert_eq!(fakes.conversations.list("u2", 10, None).await.unwrap(), []);
     let key = ConversationKey::conversation("u1", text(&begun, "id"));
-    store.claim(key, "a run", ClaimTerms::default()).await.unwrap();
+    fakes.conversations.claim(key, "a run", ClaimTerms::default()).await.unwrap();
     for (method, path, body) in requests {
         let answer = fakes.ask(method, path, body.to_owned()).await;
         let status = if method == "GET" { StatusCode::OK } else { StatusCode::CONFLICT };
         assert_eq!(answer.status, status, "{method} {path}: {answer}");
     }
-    store.release(key, "a run").await.unwrap();
+    fakes.conversations.release(key, "a run").await.unwrap();
     assert_eq!(fakes.ask("DELETE", &path, Body::empty()).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn under_an_idempotency_key_one_conversation_is_begun_and_items_are_added_once() {
-    let (fakes, _agent, store) = service();
+    let (fakes, _agent) = service();
     let keyed = |path: &str, key: &str, body: &Value| {
-        let mut request = request("POST", path, body.to_string());
-        request.headers_mut().insert("idempotency-key", format!("\"{key}\"").parse().unwrap());
+        let request = with(request("POST", path, body.to_string()), "idempotency-key", &format!("\"{key}\""));
         fakes.service.send(bearer("u1", request))
     };
     let body = json!({"items": [user("hi")]});
@@ -205,12 +196,12 @@ async fn under_an_idempotency_key_one_conversation_is_begun_and_items_are_added_
         assert_eq!(keyed(&items, "b", &body).await.status, StatusCode::OK);
     }
     assert_eq!(brief(&fakes.get(&items).await.json()), ["hi", "hi"]);
-    assert_eq!(store.list("u1", 10, None).await.unwrap().len(), 1);
+    assert_eq!(fakes.conversations.list("u1", 10, None).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_response_says_what_it_was_made_from() {
-    let (fakes, _agent, _store) = service();
+    let (fakes, _agent) = service();
     let call = json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"});
     let output = json!({"type": "function_call_output", "call_id": "c", "output": "a cat"});
     let input = json!([{"role": "developer", "content": "Be kind."}, user("one"), call, output]);
@@ -249,7 +240,7 @@ async fn a_response_says_what_it_was_made_from() {
 
 #[tokio::test]
 async fn a_conversation_in_fewer_words_is_the_beginning_of_the_next_one() {
-    let (fakes, agent, _store) = saying("Ada said hi.");
+    let (fakes, agent) = saying("Ada said hi.");
     let document = fakes.get("/openapi.json").await.json();
     let compact = async |body: Value| fakes.post("/v1/responses/compact", body.to_string()).await;
     let open = json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"});

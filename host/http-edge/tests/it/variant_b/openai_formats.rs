@@ -172,12 +172,8 @@ async fn a_schema_that_is_none_is_refused_by_its_place() {
     let mut format = of_response();
     format["text"]["format"]["schema"] = odd;
     let answer = fakes.post(RESPONSES, response(&format)).await;
-    let error = &answer.json()["error"];
-    assert_eq!((answer.status, &error["param"]), (StatusCode::BAD_REQUEST, &json!("text.format.schema")));
+    answer.check_error(400, "param", "text.format.schema");
     let unknown = json!({"tool_choice": {"type": "function", "function": {"name": "nope"}}});
     let answer = fakes.post(CHAT, chat(&unknown)).await;
-    assert_eq!(
-        (answer.status, &answer.json()["error"]["param"]),
-        (StatusCode::BAD_REQUEST, &json!("tool_choice"))
-    );
+    answer.check_error(400, "param", "tool_choice");
 }

@@ -1,20 +1,16 @@
 //! Images from clients of OpenAI: they reach the model as they were sent, and nobody else reads them whole.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use agent_core::testing::{EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, reply, says};
+use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, reply, says};
 use agent_core::words::{ContentPart, Image, ImageDetail, MOST_IMAGES, Message, UserContent};
 use http::StatusCode;
-use run_service::conversations::Conversations;
-use run_service::layers::{Agent, ConversationTurns, Invoke};
+use run_service::layers::Agent;
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Fakes, b};
-
-const CHAT: &str = "/v1/chat/completions";
-const RESPONSES: &str = "/v1/responses";
+use super::openai::{CHAT, RESPONSES};
+use crate::harness::{Answer, Fakes};
 
 const PIXEL: &str = "data:image/png;base64,AAAA";
 
@@ -33,18 +29,14 @@ fn shows(text: &str, url: &str, detail: Option<ImageDetail>) -> Message {
     Message::User { content: UserContent::of_parts(parts) }
 }
 
-fn service(agent: impl Invoke + 'static) -> Fakes {
-    let store = Arc::<TestConversations>::default();
-    let conversations = Conversations::new(store, Arc::new(TokioSpawn));
-    let invoke = ConversationTurns::new(agent, conversations.clone(), Duration::from_secs(30));
-    Fakes::configured(invoke, |edge| b(edge).conversations = conversations)
-}
-
 #[tokio::test]
 async fn the_model_is_shown_what_the_user_shows_now_and_has_shown_before() {
     let model = Arc::new(ScriptedModel::new([Ok(says("a cat")), Ok(says("a dog"))]));
-    let fakes =
-        service(Agent::new(model.clone(), Arc::new(EchoTools::new(&[])), Arc::new(TestRuns::default())));
+    let fakes = Fakes::conversing(Agent::new(
+        model.clone(),
+        Arc::new(EchoTools::new(&[])),
+        Arc::new(TestRuns::default()),
+    ));
     let remote = "https://example.com/dog.webp";
     let messages = json!([
         {"role": "user", "content": [
@@ -138,7 +130,7 @@ async fn only_users_show_images_and_not_too_many() {
 #[tokio::test]
 async fn a_kept_conversation_keeps_an_image_and_names_it_to_whoever_reads_it() {
     let agent = ScriptedInvoke::answering("a cat");
-    let fakes = service(agent.clone());
+    let fakes = Fakes::conversing(agent.clone());
     let asked =
         json!([{"type": "input_text", "text": "Which?"}, {"type": "input_image", "image_url": PIXEL}]);
     let mut body: Value = serde_json::from_str(&response(&asked)).unwrap();

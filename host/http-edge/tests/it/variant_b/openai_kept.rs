@@ -1,35 +1,18 @@
 //! Responses that go on from what is kept, and responses that are read and forgotten.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use agent_core::ports::{ClaimTerms, ConversationStore as _};
-use agent_core::testing::{
-    EchoTools, ScriptedModel, TestConversations, TestRuns, TokioSpawn, asks_for, reply, says, user,
-};
+use agent_core::testing::{EchoTools, ScriptedModel, TestRuns, answer, asks_for, reply, says, user};
 use agent_core::words::{ConversationKey, Message, ModelReply, ToolCall};
 use axum::body::Body;
 use http::StatusCode;
-use run_service::conversations::Conversations;
-use run_service::layers::{Agent, ConversationTurns, Invoke};
+use run_service::layers::Agent;
 use run_service::testing::ScriptedInvoke;
 use serde_json::{Value, json};
 
-use super::openai::{RESPONSES, events};
-use crate::harness::{Answers, Fakes, b, bearer, request};
-
-fn service(agent: impl Invoke + 'static) -> (Fakes, Arc<TestConversations>) {
-    let store = Arc::<TestConversations>::default();
-    let conversations = Conversations::new(store.clone(), Arc::new(TokioSpawn));
-    let invoke = ConversationTurns::new(agent, conversations.clone(), Duration::from_secs(30));
-    (Fakes::configured(invoke, |edge| b(edge).conversations = conversations), store)
-}
-
-fn body(more: &Value) -> String {
-    let mut body = json!({"model": "agent", "input": "hi"});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body.to_string()
-}
+use super::openai::{RESPONSES, events, response as body};
+use crate::harness::{Answers, Fakes, bearer, request};
 
 fn history(agent: &ScriptedInvoke) -> Vec<Message> {
     agent.asked().pop().unwrap().options.history
@@ -56,7 +39,7 @@ async fn responses_that_a_full_window_refuses_push_no_other_out() {
 #[tokio::test]
 async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, _store) = service(agent.clone());
+    let fakes = Fakes::conversing(agent.clone());
     let input = json!([{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Well?"},
                        {"role": "user", "content": "hi"}]);
     let first = fakes.post(RESPONSES, body(&json!({"input": input, "instructions": "be kind"}))).await.json();
@@ -86,11 +69,10 @@ async fn a_response_goes_on_from_another_is_read_and_is_forgotten() {
 /// Clients name conversations as they like, but for those that the service has named.
 #[tokio::test]
 async fn a_conversation_of_the_services_name_has_to_be_there() {
-    let (fakes, _store) = service(ScriptedInvoke::answering("hello"));
+    let fakes = Fakes::conversing(ScriptedInvoke::answering("hello"));
     let unknown = fakes.post(RESPONSES, body(&json!({"conversation": "conv_1"}))).await;
-    assert_eq!(unknown.status, StatusCode::NOT_FOUND, "{unknown}");
-    let error = &unknown.json()["error"];
-    assert_eq!((&error["code"], &error["param"]), (&json!("conversation_not_found"), &json!("conversation")));
+    unknown.check_error(404, "code", "conversation_not_found");
+    unknown.check_error(404, "param", "conversation");
     let begun = fakes.post("/v1/conversations", "{}").await.json();
     for known in [begun["id"].clone(), json!("trip")] {
         let answered = fakes.post(RESPONSES, body(&json!({"conversation": known}))).await;
@@ -100,12 +82,11 @@ async fn a_conversation_of_the_services_name_has_to_be_there() {
 
 #[tokio::test]
 async fn metadata_are_a_few_short_texts() {
-    let (fakes, _store) = service(ScriptedInvoke::answering("hello"));
+    let fakes = Fakes::conversing(ScriptedInvoke::answering("hello"));
     let pairs: Value = (0..17).map(|n| (n.to_string(), json!("x"))).collect();
     for wrong in [pairs, json!({"a": 1}), json!({"a": "x".repeat(513)}), json!([])] {
         let refused = fakes.post(RESPONSES, body(&json!({"metadata": wrong}))).await;
-        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused}");
-        assert_eq!(refused.json()["error"]["param"], "metadata");
+        refused.check_error(400, "param", "metadata");
     }
     let answered = fakes.post(RESPONSES, body(&json!({"metadata": {"a": "b"}}))).await.json();
     assert_eq!(answered["metadata"], json!({"a": "b"}));
@@ -114,7 +95,7 @@ async fn metadata_are_a_few_short_texts() {
 #[tokio::test]
 async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, store) = service(agent.clone());
+    let fakes = Fakes::conversing(agent.clone());
     let unkept = fakes.post(RESPONSES, body(&json!({"store": false}))).await.json();
     assert_eq!(unkept["store"], json!(false));
     let kept = fakes.post(RESPONSES, body(&json!({}))).await.json();
@@ -122,19 +103,14 @@ async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     let theirs = fakes.service.send(bearer("u2", request("GET", &theirs, Body::empty()))).await;
     let unkept_id = unkept["id"].as_str().unwrap();
     for answer in [theirs, fakes.get(&format!("/v1/responses/{unkept_id}")).await] {
-        assert_eq!(answer.status, StatusCode::NOT_FOUND);
-        assert_eq!(answer.json()["error"]["code"], "response_not_found");
+        answer.check_error(404, "code", "response_not_found");
     }
     for id in [unkept_id, "../x", ""] {
         let answer = fakes.post(RESPONSES, body(&json!({"previous_response_id": id}))).await;
-        let error = &answer.json()["error"];
-        assert_eq!(
-            (answer.status, &error["code"]),
-            (StatusCode::BAD_REQUEST, &json!("previous_response_not_found"))
-        );
+        answer.check_error(400, "code", "previous_response_not_found");
     }
     // An answer is given although it cannot be kept, and says so.
-    store.switch.fail(true);
+    fakes.conversations.switch.fail(true);
     let answer = fakes.post(RESPONSES, body(&json!({}))).await;
     assert_eq!((answer.status, &answer.json()["store"]), (StatusCode::OK, &json!(false)));
 }
@@ -142,7 +118,7 @@ async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
 #[tokio::test]
 async fn a_conversation_is_that_of_the_api() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, store) = service(agent.clone());
+    let fakes = Fakes::conversing(agent.clone());
     let first = fakes.post(RESPONSES, body(&json!({"conversation": "trip"}))).await.json();
     assert_eq!(first["conversation"], json!({"id": "trip"}));
     fakes.post("/api/agent", r#"{"query":"hi","options":{"conversationId":"trip"}}"#).await;
@@ -155,12 +131,9 @@ async fn a_conversation_is_that_of_the_api() {
     let kept = fakes.get("/api/agent/conversations/trip").await.json();
     assert_eq!(kept["turns"].as_array().unwrap().len(), 3);
     let key = ConversationKey::conversation("u1", "trip");
-    store.claim(key, "another run", ClaimTerms::default()).await.unwrap();
+    fakes.conversations.claim(key, "another run", ClaimTerms::default()).await.unwrap();
     let busy = fakes.post(RESPONSES, body(&json!({"conversation": "trip"}))).await;
-    assert_eq!(
-        (busy.status, &busy.json()["error"]["type"]),
-        (StatusCode::CONFLICT, &json!("invalid_request_error"))
-    );
+    busy.check_error(409, "type", "invalid_request_error");
 }
 
 #[tokio::test]
@@ -172,7 +145,7 @@ async fn the_answer_of_a_function_is_all_that_a_client_sends() {
         Ok(says("never mind")),
     ]));
     let agent = Agent::new(model.clone(), Arc::new(EchoTools::new(&[])), Arc::new(TestRuns::default()));
-    let (fakes, _store) = service(agent);
+    let fakes = Fakes::conversing(agent);
     let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
     assert_eq!(first["output"][0]["type"], "function_call", "{first}");
     let output = json!([{"type": "function_call_output", "call_id": "c1", "output": "fur"}]);
@@ -196,7 +169,7 @@ async fn a_reply_that_calls_a_function_and_a_tool_is_gone_on_from() {
     let script = [asks(), Ok(says("a cat")), Ok(says("a cat")), asks(), Ok(says("a cat"))];
     let model = Arc::new(ScriptedModel::new(script));
     let tools = Arc::new(EchoTools::new(&["echo"]));
-    let (fakes, _store) = service(Agent::new(model.clone(), tools, Arc::new(TestRuns::default())));
+    let fakes = Fakes::conversing(Agent::new(model.clone(), tools, Arc::new(TestRuns::default())));
     let send = async |more: Value| {
         let mut more = more;
         more["tools"] = flat.clone();
@@ -232,18 +205,13 @@ async fn a_reply_that_calls_a_function_and_a_tool_is_gone_on_from() {
 #[tokio::test]
 async fn calls_of_the_agent_between_calls_of_functions_are_of_the_same_reply() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, _store) = service(agent.clone());
+    let fakes = Fakes::conversing(agent.clone());
     let calls = |id: &str| json!({"type": "function_call", "call_id": id, "name": "look", "arguments": "{}"});
     let answers = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "fur"});
     let own = json!({"type": "mcp_call", "id": "m1", "name": "echo", "arguments": "{}", "error": "not run"});
     let hi = json!({"role": "user", "content": "hi"});
     let call = |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
     let reply = |tool_calls| Message::Assistant { content: String::new(), tool_calls };
-    let answer = |id: &str, name: &str, content: &str| Message::Tool {
-        tool_call_id: id.into(),
-        name: name.into(),
-        content: content.into(),
-    };
     let (look, echo) = (answer("c1", "look", "fur"), answer("m1", "echo", "not run"));
     let between = [hi.clone(), calls("c1"), own.clone(), calls("c3"), answers("c1"), answers("c3")];
     let all = vec![call("c1", "look"), call("m1", "echo"), call("c3", "look")];
@@ -267,7 +235,7 @@ async fn items_of_kept_responses_are_named_by_their_ids() {
     let asks = ModelReply { content: "Let me see.".into(), ..asks_for(&[("c1", "look", json!({}))]) };
     let model = Arc::new(ScriptedModel::new([Ok(asks), Ok(says("a cat")), Ok(says("sure"))]));
     let agent = Agent::new(model.clone(), Arc::new(EchoTools::new(&[])), Arc::new(TestRuns::default()));
-    let (fakes, _store) = service(agent);
+    let fakes = Fakes::conversing(agent);
     let first = fakes.post(RESPONSES, body(&json!({"tools": flat}))).await.json();
     let (words, call) = (reference(&first["output"][0]["id"]), reference(&first["output"][1]["id"]));
     let output = json!({"type": "function_call_output", "call_id": "c1", "output": "fur"});
@@ -289,7 +257,7 @@ async fn items_of_kept_responses_are_named_by_their_ids() {
 
 #[tokio::test]
 async fn items_that_are_not_kept_or_somebody_elses_are_not_found() {
-    let (fakes, store) = service(ScriptedInvoke::answering("hello"));
+    let fakes = Fakes::conversing(ScriptedInvoke::answering("hello"));
     let kept = fakes.post(RESPONSES, body(&json!({}))).await.json();
     let unkept = fakes.post(RESPONSES, body(&json!({"store": false}))).await.json();
     let refers = |ids: &[&str]| {
@@ -301,32 +269,27 @@ async fn items_that_are_not_kept_or_somebody_elses_are_not_found() {
     let other_place = id.replace("_0", "_7");
     for id in [unkept["output"][0]["id"].as_str().unwrap(), &other_place, "msg_1_0", "rs_1", "../x"] {
         let answer = fakes.post(RESPONSES, refers(&[id])).await;
-        let error = &answer.json()["error"];
-        assert_eq!(
-            (answer.status, &error["code"], &error["param"], &error["type"]),
-            (
-                StatusCode::NOT_FOUND,
-                &json!("item_not_found"),
-                &json!("input"),
-                &json!("invalid_request_error")
-            )
-        );
-        let text = error["message"].as_str().unwrap();
-        assert!(text.starts_with(&format!("Item with id '{id}' not found.")), "{text}");
+        for (field, text) in
+            [("code", "item_not_found"), ("param", "input"), ("type", "invalid_request_error")]
+        {
+            answer.check_error(404, field, text);
+        }
+        let text = answer.json()["error"]["message"].take();
+        assert!(text.as_str().unwrap().starts_with(&format!("Item with id '{id}' not found.")), "{text}");
     }
     let theirs = fakes.service.send(bearer("u2", request("POST", RESPONSES, refers(&[id])))).await;
     assert_eq!(theirs.status, StatusCode::NOT_FOUND);
     // Each is taken once, so that no request comes to more than what was kept.
     assert_eq!(fakes.post(RESPONSES, refers(&[id, id])).await.json()["error"]["param"], "input");
     assert_eq!(fakes.post(RESPONSES, refers(&[id])).await.status, StatusCode::OK);
-    store.switch.fail(true);
+    fakes.conversations.switch.fail(true);
     assert_eq!(fakes.post(RESPONSES, refers(&[id])).await.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
 #[tokio::test]
 async fn a_chat_goes_on_by_references_for_forty_turns() {
     let agent = ScriptedInvoke::answering("hello");
-    let (fakes, _store) = service(agent.clone());
+    let fakes = Fakes::conversing(agent.clone());
     let mut input = vec![];
     for turn in 1..=40 {
         input.push(json!({"role": "user", "content": "well?"}));
@@ -341,7 +304,7 @@ async fn a_chat_goes_on_by_references_for_forty_turns() {
 
 #[tokio::test]
 async fn the_bytes_that_a_request_refers_to_are_bounded() {
-    let (fakes, _store) = service(ScriptedInvoke::answering(&"a".repeat(200 << 10)));
+    let fakes = Fakes::conversing(ScriptedInvoke::answering(&"a".repeat(200 << 10)));
     let mut input = vec![];
     // Twenty answers are less than 4 MiB together, and one more is not.
     for count in 1..=21 {

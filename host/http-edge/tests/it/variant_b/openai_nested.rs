@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::openai::{RESPONSES, data, events};
-use super::openai_approvals::{answer, bench, error, kinds, pays};
+use super::openai_approvals::{answer, bench, kinds, pays};
 use crate::harness::{Answer, bearer, request};
 
 fn begins(tasks: &[&str]) -> ModelReply {
@@ -36,7 +36,7 @@ async fn an_approval_of_a_child_run_is_an_item_of_its_parents_response() {
     let same = bench.go_on(&first, json!([answer(asked, true)])).await.json();
     assert_eq!(kinds(&same), ["mcp_call completed", "message completed"], "{same:#}");
     let other = bench.go_on(&first, json!([answer(asked, false)])).await;
-    assert_eq!(error(&other), (409, "approval_already_decided".to_owned()), "{other}");
+    other.check_error(409, "code", "approval_already_decided");
     // The next turn has the parent's words and nothing of the child's.
     bench.go_on(&second, json!("thanks")).await;
     assert_eq!(bench.told(), ["paid 5"]);
@@ -87,7 +87,7 @@ async fn a_conversation_that_the_answer_names_goes_on_with_the_run() {
     let first = bench.ask(&json!({"input": "pay ada"})).await.json();
     let mut goes_on = json!({"conversation": "conv_gone", "input": [answer(&first["output"][0], true)]});
     let unknown = bench.ask(&goes_on).await;
-    assert_eq!(error(&unknown), (404, "conversation_not_found".to_owned()), "{unknown}");
+    unknown.check_error(404, "code", "conversation_not_found");
     goes_on["conversation"] = json!("trip");
     let second = bench.ask(&goes_on).await.json();
     assert_eq!(kinds(&second), ["mcp_call completed", "message completed"], "{second:#}");

@@ -2,7 +2,6 @@
 
 use agent_core::testing::{asks_for, says};
 use agent_core::words::ModelReply;
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::openai::{data, saying};
@@ -72,10 +71,7 @@ async fn a_chat_is_answered_step_by_step() {
 async fn a_chat_that_cannot_be_answered_says_why() {
     let fakes = saying([]);
     let answer = fakes.post(UI_CHAT, r#"{"messages": []}"#).await;
-    assert_eq!(
-        (answer.status, &answer.json()["error"]["param"]),
-        (StatusCode::BAD_REQUEST, &json!("messages"))
-    );
+    answer.check_error(400, "param", "messages");
     let answer = fakes.post(UI_CHAT, chat()).await;
     assert_eq!(types(&answer), ["start", "error", "[DONE]"]);
 }

@@ -15,10 +15,7 @@ async fn checks_are_made_in_the_decided_order() {
     fakes.windows.fill("ip:unknown", 100);
     fakes.windows.fill("user:u1", 10);
     let answer = fakes.service.send(large()).await;
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (StatusCode::TOO_MANY_REQUESTS, "Too many requests from this IP")
-    );
+    answer.check(StatusCode::TOO_MANY_REQUESTS, "Too many requests from this IP");
     let answer = fakes.service.send(bearer("u1", large())).await;
     assert_eq!(answer.body, "Too many requests from this IP", "whatever the user's window says");
     assert_eq!(counts(), (102, 10), "the user's window is left alone");
@@ -29,10 +26,7 @@ async fn checks_are_made_in_the_decided_order() {
     assert_eq!(counts(), (2, 10), "401 and 403 consume the address's window only");
 
     let answer = fakes.service.send(bearer("u1", large())).await;
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (StatusCode::TOO_MANY_REQUESTS, r#"{"error":"Rate limit exceeded"}"#)
-    );
+    answer.check(StatusCode::TOO_MANY_REQUESTS, r#"{"error":"Rate limit exceeded"}"#);
 
     fakes.windows.fill("user:u1", 0);
     assert_eq!(fakes.service.send(bearer("u1", large())).await.status, StatusCode::PAYLOAD_TOO_LARGE);

@@ -17,7 +17,7 @@ use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_o
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{Answer, Answers, Fakes, b, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, b, bearer, request, with};
 
 /// A Variant B whose streamed runs call a tool and then say a word, and their store.
 fn streaming() -> (Fakes, Arc<TestRuns>) {
@@ -29,9 +29,8 @@ fn streaming() -> (Fakes, Arc<TestRuns>) {
     (Fakes::configured(Answers, |edge| b(edge).streams = Some(streams)), store)
 }
 
-fn accepting(mut request: Request<Body>) -> Request<Body> {
-    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-    request
+fn accepting(request: Request<Body>) -> Request<Body> {
+    with(request, "accept", "text/event-stream")
 }
 
 async fn stream(fakes: &Fakes) -> Answer {
@@ -65,8 +64,7 @@ const WHOLE: [(&str, &str); 6] = [
 #[tokio::test(start_paused = true)]
 async fn whoever_accepts_events_gets_them_and_everybody_else_the_plain_answer() {
     let (fakes, _store) = streaming();
-    let mut anything = request("POST", "/api/agent", r#"{"query":"hi"}"#);
-    anything.headers_mut().insert("accept", "*/*".parse().unwrap());
+    let anything = with(request("POST", "/api/agent", r#"{"query":"hi"}"#), "accept", "*/*");
     let silent = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
     for plain in [silent, fakes.service.send(bearer("u1", anything)).await] {
         assert_eq!(
@@ -92,13 +90,9 @@ async fn a_run_that_failed_is_told_as_its_error_would_have_been_answered() {
         (FailureKind::RateLimited, 429, "Rate limit exceeded"),
     ] {
         let (fakes, store) = streaming();
-        let now = std::time::SystemTime::now();
         let (error, usage) = ("a secret of ours".to_owned(), Usage::default());
-        let record = RunRecord {
-            started_at: now,
-            finished_at: now,
-            ..agent_core::testing::record("run_1", RunOutcome::Failed { error, iterations: 0, usage, kind })
-        };
+        let failed = RunOutcome::Failed { error, iterations: 0, usage, kind };
+        let record = agent_core::testing::record_of_now("run_1", failed);
         store.save(&record).await.unwrap();
         store.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();
         let answer = fakes.get("/api/agent/runs/run_1/events").await;

@@ -4,12 +4,11 @@ use agent_core::ports::{Epoch, Journal as _, ToolSet as _};
 use agent_core::testing::{EchoTools, asks_for, task};
 use agent_core::words::{Event, JobStatus, Principal, ToolCall};
 use axum::body::Body;
-use http::header::IF_MATCH;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request};
+use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request, with};
 
 const WAIT: &str = "/api/agent/waits/1:1.0";
 
@@ -49,8 +48,7 @@ async fn parked_with(arguments: Value) -> (Fakes, String) {
 async fn decide(fakes: &Fakes, digest: Option<&str>, body: &str) -> Answer {
     let mut request = bearer("u1", request("POST", &format!("{WAIT}/decision"), body.to_owned()));
     if let Some(digest) = digest {
-        let tag = HeaderValue::try_from(format!("\"{digest}\"")).unwrap();
-        request.headers_mut().insert(IF_MATCH, tag);
+        request = with(request, "if-match", &format!("\"{digest}\""));
     }
     fakes.service.send(request).await
 }
@@ -90,10 +88,7 @@ async fn the_first_decision_counts_and_the_second_is_told_whose_it_was() {
     assert_eq!((&decided["goesOn"], &decided["wait"]["decisions"][0]["by"]), (&json!(true), &json!("u1")));
     fakes.queue.change("1", |job| assert_eq!(job.status, JobStatus::Waiting));
     let second = decide(&fakes, Some(&digest), r#"{"decision":"reject","reason":"no"}"#).await;
-    assert_eq!(
-        (second.status, second.body.as_str()),
-        (StatusCode::CONFLICT, r#"{"error":"It was decided by u1 already"}"#)
-    );
+    second.check(StatusCode::CONFLICT, r#"{"error":"It was decided by u1 already"}"#);
     assert_eq!(fakes.get("/api/agent/waits").await.json()["data"], json!([]));
 }
 
@@ -116,10 +111,7 @@ async fn a_decision_that_cannot_be_taken_changes_nothing() {
         assert_eq!(answer.status, status, "{body}: {answer}");
     }
     let stranger = fakes.service.send(bearer("u2", request("GET", WAIT, Body::empty()))).await;
-    assert_eq!(
-        (stranger.status, stranger.body.as_str()),
-        (StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#)
-    );
+    stranger.check(StatusCode::NOT_FOUND, r#"{"error":"Not found"}"#);
     let admin = fakes.service.send(as_admin(request("GET", WAIT, Body::empty()))).await;
     assert_eq!(admin.status, StatusCode::OK, "nobody is named, so administrators may decide");
     assert_eq!(fakes.runs.events("run_1"), before);
@@ -131,9 +123,8 @@ async fn an_if_match_that_is_no_quoted_digest_is_not_taken_for_a_missing_one() {
     let (fakes, digest) = parked().await;
     for text in [digest.as_str(), "*", "W/\"a\""] {
         let body = r#"{"decision":"approve"}"#.to_owned();
-        let mut request = bearer("u1", request("POST", &format!("{WAIT}/decision"), body));
-        request.headers_mut().insert(IF_MATCH, HeaderValue::try_from(text).unwrap());
-        let answer = fakes.service.send(request).await;
+        let request = with(request("POST", &format!("{WAIT}/decision"), body), "if-match", text);
+        let answer = fakes.service.send(bearer("u1", request)).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{text}: {answer}");
         assert!(answer.body.contains("in double quotes"), "{text}: {answer}");
     }

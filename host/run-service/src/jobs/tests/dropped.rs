@@ -2,8 +2,8 @@
 
 use agent_core::ports::RunStore as _;
 use agent_core::ports::Unobserved;
-use agent_core::testing::{EchoTools, says};
-use agent_core::words::{RunOutcome, RunRecord, StopReason};
+use agent_core::testing::{EchoTools, ended, failed, record_of_now, says};
+use agent_core::words::{RunRecord, StopReason};
 use serde_json::json;
 
 use super::*;
@@ -62,28 +62,14 @@ async fn an_id_that_the_queue_gave_again_shows_each_owner_their_own_job() {
 #[tokio::test(start_paused = true)]
 async fn how_a_dropped_job_ended_is_told_without_what_only_the_operator_may_know() {
     let runs = Arc::new(TestRuns::default());
-    let ended = |stop_reason| RunOutcome::Ended {
-        stop_reason,
-        iterations: 1,
-        usage: Default::default(),
-        model: "m".into(),
-    };
-    let failed = RunOutcome::Failed {
-        error: "the provider hush refused".into(),
-        iterations: 0,
-        usage: Default::default(),
-        kind: Default::default(),
-    };
+    let failed = failed("the provider hush refused");
     for (id, outcome) in
         [("f", failed), ("c", ended(StopReason::Cancelled)), ("lost", ended(StopReason::Completed))]
     {
-        let now = std::time::SystemTime::now();
         let record = RunRecord {
             request_id: id.into(),
             job_id: Some(id.into()),
-            started_at: now,
-            finished_at: now,
-            ..agent_core::testing::record(&format!("run_{id}"), outcome)
+            ..record_of_now(&format!("run_{id}"), outcome)
         };
         runs.save(&record).await.unwrap();
     }

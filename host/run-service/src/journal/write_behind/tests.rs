@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agent_core::testing::TestRuns;
-use agent_core::words::{RunOutcome, StopReason, Usage};
+use agent_core::words::StopReason;
 use futures::FutureExt;
 
 use super::*;
@@ -254,12 +254,7 @@ async fn whoever_waits_for_what_has_ended_goes_on_when_it_is_written() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_attempt_that_is_recorded_late_does_not_replace_the_end_of_its_job() {
-    let ended = RunOutcome::Ended {
-        stop_reason: StopReason::Completed,
-        iterations: 1,
-        usage: Usage::default(),
-        model: "m".into(),
-    };
+    let ended = agent_core::testing::ended(StopReason::Completed);
     let failed = record("run_1").outcome;
     for (job_id, before, after) in [
         (Some("1"), &ended, &ended),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::terminal_text::is_invisible;
-use agent_core::testing::{asks_for, says, task};
+use agent_core::testing::{asks_for, failed, says, task};
 use agent_core::words::{
     ContentPart, Decision, FailureKind, Image, Limit, Message, Options, Principal, StopReason, ToolReturn,
     UserContent,
@@ -31,13 +31,10 @@ fn returned(index: usize, content: &str, receipt: ToolReceipt) -> Event {
 fn record(outcome: RunOutcome) -> RunRecord {
     let started_at = UNIX_EPOCH + Duration::from_millis(1_795_262_400_000);
     RunRecord {
-        id: "run_1".into(),
-        request_id: "req-1".into(),
-        user_id: Some("u1".into()),
         job_id: Some("7".into()),
         started_at,
         finished_at: started_at + Duration::from_millis(4_321),
-        outcome,
+        ..agent_core::testing::record("run_1", outcome)
     }
 }
 
@@ -311,12 +308,7 @@ fn a_run_whose_journal_is_not_kept_shows_its_record() {
     run run_1, started 2026-11-21T12:00:00.000Z, took 4.321 s, request req-1, job 7, user u1
     completed; its journal is not kept
     "#);
-    let failed = record(RunOutcome::Failed {
-        error: "the model call failed: no key".into(),
-        iterations: 0,
-        usage: Usage::default(),
-        kind: FailureKind::Internal,
-    });
+    let failed = record(failed("the model call failed: no key"));
     let far = RunRecord { started_at: UNIX_EPOCH - Duration::from_secs(1), ..failed };
     insta::assert_snapshot!(timeline(&[started("hi")], Some(&far)), @r#"
     run run_1, started at an unknown time, took 1795262405.321 s, request req-1, job 7, user u1

@@ -111,23 +111,18 @@ async fn an_approval_that_a_child_waits_for_is_shown_with_its_parent_which_waits
     assert_eq!(bench.statuses().await, [JobStatus::Parked; 2]);
     let [of_parent] = <[JobWait; 1]>::try_from(bench.of_kind(WaitKind::Child).await).unwrap();
     assert_eq!((of_parent.child, of_parent.job_id.as_str()), (Some(JobStatus::Parked), "1"));
-    let proposed = ProposedDecision {
-        by: ada(),
-        shown: of_parent.open.wait.shown.digest(),
-        verdict: Verdict::Reject { reason: None },
-    };
     let admin = Principal { role: Some("admin".into()), ..ada() };
     assert!(!of_parent.is_asked_of(&admin));
-    let refused = bench.waits.decide(&of_parent.id, &ProposedDecision { by: admin, ..proposed }).await;
+    let rejection =
+        ProposedDecision { by: admin, verdict: Verdict::Reject { reason: None }, ..approval(&of_parent) };
+    let refused = bench.waits.decide(&of_parent.id, &rejection).await;
     assert!(matches!(refused, Err(NotDecided::NotYours | NotDecided::OtherDecision(_))), "{refused:?}");
 
     let [approval] = <[JobWait; 1]>::try_from(bench.of_kind(WaitKind::Approval).await).unwrap();
-    assert_eq!(approval.parent.unwrap().wait, of_parent.id);
+    assert_eq!(approval.parent.as_ref().unwrap().wait, of_parent.id);
     let child = of_parent.open.wait.child.unwrap();
     assert_eq!((&approval.job_id, &approval.run_id), (&child.job_id, &child.run_id));
-    let proposed =
-        ProposedDecision { by: ada(), shown: approval.open.wait.shown.digest(), verdict: Verdict::Approve };
-    bench.waits.decide(&approval.id, &proposed).await.unwrap();
+    bench.approve(&approval).await.unwrap();
     bench.work_for(5).await;
     assert_eq!(bench.result()["output"], "told told {\"euros\":5}");
 }
@@ -331,9 +326,7 @@ async fn with_the_default_budget_the_third_generation_can_ask_and_call_a_tool() 
     let bench = Bench::begun_with(Arc::new(Family), tools(), "down 2 pay", tokens).await;
     bench.work_for(10).await;
     let [approval] = <[JobWait; 1]>::try_from(bench.of_kind(WaitKind::Approval).await).unwrap();
-    let proposed =
-        ProposedDecision { by: ada(), shown: approval.open.wait.shown.digest(), verdict: Verdict::Approve };
-    bench.waits.decide(&approval.id, &proposed).await.unwrap();
+    bench.approve(&approval).await.unwrap();
     bench.work_for(10).await;
     assert_eq!(bench.result()["output"], "told told told told {\"euros\":5}");
 }

@@ -21,10 +21,6 @@ async fn parked(seed: u64) -> (Bench, ProposedDecision, JobWait, fastrand::Rng) 
     (bench, proposed, wait, random)
 }
 
-fn approval(wait: &JobWait) -> ProposedDecision {
-    ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve }
-}
-
 async fn within_ms(milliseconds: u64) {
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
 }
@@ -41,7 +37,7 @@ impl Bench {
     async fn decide_all(&self) {
         for wait in self.waits.list("ada", 10, None).await.unwrap().waits {
             // Refused when it was decided meanwhile, or the job is at work.
-            let _decided = self.waits.decide(&wait.id, &approval(&wait)).await;
+            let _decided = self.approve(&wait).await;
         }
     }
 

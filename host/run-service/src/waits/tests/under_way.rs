@@ -19,9 +19,7 @@ async fn a_decision_waits_for_a_job_that_is_to_be_tried_again_soon() {
     assert!(bench.queue.resume(&bench.job_id, Duration::ZERO).await.unwrap());
     bench.fail_attempt().await;
     assert_eq!(bench.status(), JobStatus::Delayed);
-    let proposed =
-        ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-    let (decided, ()) = tokio::join!(bench.waits.decide(&wait.id, &proposed), bench.work_for(20));
+    let (decided, ()) = tokio::join!(bench.approve(&wait), bench.work_for(20));
     assert!(decided.unwrap().goes_on);
     assert_eq!(bench.result()["output"], "paid");
 }
@@ -32,12 +30,7 @@ async fn a_decision_reads_no_journal_while_its_job_waits_for_a_worker() {
     let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
     let bench = Bench::parked_by(tools(), &calls).await;
     let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
-    let approve = async |wait: &JobWait| {
-        let proposed =
-            ProposedDecision { by: ada(), shown: wait.open.wait.shown.digest(), verdict: Verdict::Approve };
-        bench.waits.decide(&wait.id, &proposed).await
-    };
-    approve(&waits[0]).await.unwrap();
+    bench.approve(&waits[0]).await.unwrap();
     assert_eq!(bench.status(), JobStatus::Waiting);
     let others = async {
         sleep(Duration::from_secs(1)).await;
@@ -46,7 +39,7 @@ async fn a_decision_reads_no_journal_while_its_job_waits_for_a_worker() {
         bench.runs.switch.fail(false);
         bench.work_for(20).await;
     };
-    let (decided, ()) = tokio::join!(approve(&waits[1]), others);
+    let (decided, ()) = tokio::join!(bench.approve(&waits[1]), others);
     assert!(decided.unwrap().goes_on);
     assert_eq!(bench.result()["output"], "paid");
 }
@@ -72,9 +65,7 @@ async fn an_event_reaches_a_run_whose_job_is_under_way_for_another_wait_of_its_r
         let bench = Bench::parked_by(tools(), &calls).await;
         let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
         let pay = waits.iter().find(|wait| wait.open.wait.kind == WaitKind::Approval).unwrap();
-        let proposed =
-            ProposedDecision { by: ada(), shown: pay.open.wait.shown.digest(), verdict: Verdict::Approve };
-        bench.waits.decide(&pay.id, &proposed).await.unwrap();
+        bench.approve(pay).await.unwrap();
         match status {
             // By a worker that dies.
             JobStatus::Active => {
@@ -101,9 +92,7 @@ async fn an_event_reaches_a_wait_although_another_one_for_it_expires_meanwhile()
     let bench = Bench::parked_by(tools(), &calls).await;
     let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
     let pay = waits.iter().find(|wait| wait.open.wait.kind == WaitKind::Approval).unwrap();
-    let proposed =
-        ProposedDecision { by: ada(), shown: pay.open.wait.shown.digest(), verdict: Verdict::Approve };
-    bench.waits.decide(&pay.id, &proposed).await.unwrap();
+    bench.approve(pay).await.unwrap();
     assert_eq!(bench.status(), JobStatus::Waiting);
     let worker = async {
         sleep(Duration::from_secs(15)).await;

@@ -6,7 +6,7 @@ use http::StatusCode;
 use insta::assert_snapshot;
 
 use super::ROUTES;
-use crate::harness::{APPROVED, Answers, Fakes, WAITING, as_admin, request};
+use crate::harness::{APPROVED, Answers, Fakes, WAITING, as_admin, request, with};
 
 /// The verbs that are about one version.
 const OF_VERSIONS: [&str; 5] = ["approve", "rollback", "shadow", "canary", "promote"];
@@ -193,19 +193,15 @@ async fn the_body_of_an_action_has_the_limit_of_the_api_and_not_of_uploads() {
     let fakes = Fakes::with_invoke(Answers);
     let body = format!(r#"{{"digest":"{}"}}"#, "x".repeat(102_400));
     let answer = fakes.administer("POST", &path("approve"), body).await;
-    assert_eq!(
-        (answer.status, answer.body.as_str()),
-        (StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#)
-    );
+    answer.check(StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#);
 }
 
 #[tokio::test]
 async fn any_content_type_will_do_as_under_api() {
     let fakes = Fakes::with_invoke(Answers);
     for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
-        let mut request = as_admin(request("POST", &path("promote"), Body::from("{}")));
-        request.headers_mut().insert("content-type", kind.parse().unwrap());
-        assert_eq!(fakes.service.send(request).await.status, StatusCode::OK, "{kind}");
+        let request = with(request("POST", &path("promote"), Body::from("{}")), "content-type", kind);
+        assert_eq!(fakes.service.send(as_admin(request)).await.status, StatusCode::OK, "{kind}");
     }
 }
 

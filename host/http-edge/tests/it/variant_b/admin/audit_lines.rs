@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::{READING, ROUTES, body_of};
-use crate::harness::{Answers, Fakes, Log, WAITING, as_admin, request, token, with_token};
+use crate::harness::{Answers, Fakes, Log, WAITING, as_admin, request, token, with, with_token};
 
 #[tokio::test]
 async fn a_change_is_logged_with_everything_that_is_known_of_it() {
@@ -66,9 +66,7 @@ async fn line_of(fakes: &Fakes, request: Request<axum::body::Body>) -> [Value; 5
 }
 
 fn of_what_was_read(body: &'static str) -> Request<axum::body::Body> {
-    let mut request = request("POST", "/admin/tools/calculator/disable", body);
-    request.headers_mut().insert("if-match", http::HeaderValue::from_static("\"7\""));
-    request
+    with(request("POST", "/admin/tools/calculator/disable", body), "if-match", "\"7\"")
 }
 
 #[tokio::test]

@@ -160,10 +160,7 @@ async fn an_upload_has_a_limit_of_its_own() {
     fakes.tools.take_done();
     for body in [Body::from(vec![0; MOST + 1]), chunked(MOST + 1000)] {
         let answer = upload(&fakes, &[], body).await;
-        assert_eq!(
-            (answer.status, answer.body.as_str()),
-            (StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#)
-        );
+        answer.check(StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#);
     }
     assert_eq!(fakes.tools.take_done(), [""; 0]);
 }
