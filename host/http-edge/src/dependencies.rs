@@ -126,8 +126,11 @@ pub struct Dialect {
     /// Where they are nested, with a slash at both ends.
     pub prefix: &'static str,
     /// The routes, and what the document says of them.
-    pub routes: fn(&Arc<RouteState<VariantB>>, Rules) -> (Router, Vec<Described>),
+    pub routes: RoutesOverB,
 }
+
+/// Makes routes over the operations of Variant B, within these rules.
+pub type RoutesOverB = fn(&Arc<RouteState<VariantB>>, Rules) -> (Router, Vec<Described>);
 
 /// Writes all metrics as they are now. It runs on a thread that serves requests, so it must not wait.
 pub type RenderMetrics = Arc<dyn Fn(MetricsFormat) -> String + Send + Sync>;

@@ -52,7 +52,7 @@ pub mod variant_b;
 
 pub use dependencies::{
     AnsweredRequest, Dialect, Edge, Idempotency, MetricsFormat, ObserveRequest, RateLimit, RateLimits,
-    RenderMetrics, RouteState, SOCKET_TASK, Settings, VariantA, VariantB,
+    RenderMetrics, RouteState, RoutesOverB, SOCKET_TASK, Settings, VariantA, VariantB,
 };
 pub use origins::{Hosts, NotAnOrigin, Origin, Origins};
 pub use pages::docs::{Page as DocumentPage, pages as document_pages};

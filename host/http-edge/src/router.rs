@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::Router;
 use run_service::streams::StreamPermits;
 
-use crate::dependencies::{Dialect, Edge, RouteState};
+use crate::dependencies::{Edge, RouteState};
 use crate::middleware::refusals::Rules;
 use crate::openapi::{self, Described, Routes};
 use crate::pages::index;
@@ -51,9 +51,7 @@ pub fn router(edge: Edge) -> Router {
         let state = RouteState { variant, readiness, settings, idempotency, began, streams, sockets };
         let state = Arc::new(state);
         nested.push((API, variant_b::api(&state, rules.clone())));
-        if let Some(Dialect { prefix, routes }) = state.variant.openai {
-            nested.push((prefix, routes(&state, rules.clone())));
-        }
+        nested.extend(state.variant.openai.map(|of| (of.prefix, (of.routes)(&state, rules.clone()))));
         nested.push((ADMIN, variant_b::admin(&state, rules.clone())));
         #[cfg(feature = "mcp")]
         merged.push(variant_b::mcp(&state, rules.clone()));

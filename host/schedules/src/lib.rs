@@ -54,7 +54,7 @@ mod component {
 /// A stand-in for the flags of a run, which no schedule looks at.
 mod loop_driver {
     #[derive(Debug, Clone, Default)]
-    pub(crate) struct Flag;
+    pub(crate) struct Flag(());
 }
 
 /// Most points of one schedule. A place that does not come to its end within these goes round in circles.

@@ -105,14 +105,20 @@ pub(crate) fn build(
         tool_calls: direct_calls(parts, waiting),
         tool_admin: stores.tool_admin,
         run_timeout: config.agent.timeout,
-        #[cfg(feature = "openai")]
-        openai: needs.openai.then_some(openai_edge::DIALECT),
-        #[cfg(not(feature = "openai"))]
-        openai: None,
+        openai: openai(needs.openai),
         prepared: stores.prepared,
         production: config.service.environment == Environment::Production,
     };
     Ok((served, processing))
+}
+
+/// Who answers clients of OpenAI, where that is wanted and built in.
+fn openai(is_wanted: bool) -> Option<http_edge::Dialect> {
+    #[cfg(feature = "openai")]
+    let dialect = Some(openai_edge::DIALECT);
+    #[cfg(not(feature = "openai"))]
+    let dialect = None;
+    dialect.filter(|_| is_wanted)
 }
 
 /// Calls of tools that clients make themselves. Those that have to wait do so where runs are kept.

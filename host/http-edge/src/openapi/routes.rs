@@ -38,9 +38,16 @@ pub struct Described {
     describe: Box<dyn Fn() -> Operation + Send + Sync>,
 }
 
-impl<S: Clone + Send + Sync + 'static> Routes<S> {
-    pub fn new() -> Self {
+impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
+    fn default() -> Self {
         Self { router: Router::new(), described: vec![] }
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Routes<S> {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// `GET` and `HEAD`.

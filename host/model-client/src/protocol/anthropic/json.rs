@@ -159,7 +159,7 @@ pub(super) enum ReplyBlock {
     Other,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Usage {
     pub(super) input_tokens: u64,
     /// Tokens written to the provider's prompt cache, not counted in `input_tokens`.
