@@ -309,12 +309,13 @@ async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
 #[tokio::test]
 async fn a_demand_for_a_call_that_a_provider_refuses_is_dropped_and_takes_no_tool_from_others() {
     let tools = catalog("d");
-    for (protocol, words) in [
-        (openai(), "The tool_choice parameter does not support being set to required in thinking mode"),
-        (anthropic(), "tool_choice: type \"tool\" and \"any\" are not supported for this model."),
+    for (protocol, status, words) in [
+        (openai(), 400, "The tool_choice parameter does not support being set to required in thinking mode"),
+        (openai(), 404, "No endpoints found that support the provided 'tool_choice' value."),
+        (anthropic(), 400, "tool_choice: type \"tool\" and \"any\" are not supported for this model."),
     ] {
         for tool_choice in [ToolChoice::Required, ToolChoice::Tool("add")] {
-            let script = [Answer::error(400, words), Answer::reply(protocol, "3")];
+            let script = [Answer::error(status, words), Answer::reply(protocol, "3")];
             let (provider, model) = scripted(protocol, script).await;
             let request = ModelRequest { tools: &tools, tool_choice, ..request() };
             assert_eq!(model.complete(request).await.unwrap().content, "3");
