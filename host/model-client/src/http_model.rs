@@ -340,8 +340,10 @@ fn is_about_the_request(status: StatusCode, error: &ProviderError) -> bool {
         // More tokens than may be used in a minute, or than are paid for (OpenRouter).
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => error.is_too_large(),
         StatusCode::PAYMENT_REQUIRED => error.message.contains("fewer max_tokens"),
-        // OpenRouter: no endpoint takes tools.
-        StatusCode::NOT_FOUND => error.message.contains("support tool use"),
+        // OpenRouter: no endpoint takes tools, or the demand for a call.
+        StatusCode::NOT_FOUND => {
+            ["support tool use", "'tool_choice' value"].iter().any(|words| error.message.contains(words))
+        }
         _ => false,
     }
 }

@@ -83,7 +83,9 @@ impl HttpWebhooks {
         let client = self.client.on_behalf_of(user_id);
         let sent = timeout(limit, client.send(request)).await;
         let sent = sent.unwrap_or(Err(ConnectError::Timeout(limit).into()));
-        self.slow.note(&host, sent.as_ref().is_err_and(outbound::Error::is_timeout));
+        if let Some(timed_out) = says_whether_slow(sent.as_ref().err()) {
+            self.slow.note(&host, timed_out);
+        }
         let response = sent.map_err(|error| describe(&error, limit))?;
         let retry_after = response.headers().get(RETRY_AFTER);
         // The response's body is not needed: dropping the response closes the connection.
@@ -154,6 +156,15 @@ fn read_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     }
     let date = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(now).unwrap_or_default())
+}
+
+/// Whether a delivery that ended so says that its host is slow. One whose name was not looked up in time says
+/// nothing: other names of its user may have taken their lookups, and others have receivers on that host.
+fn says_whether_slow(failed: Option<&outbound::Error>) -> Option<bool> {
+    match failed {
+        Some(outbound::Error::Connect(ConnectError::ResolveTimeout(_))) => None,
+        failed => Some(failed.is_some_and(outbound::Error::is_timeout)),
+    }
 }
 
 /// What went wrong, for the job's owner: the innermost cause says most, and addresses of ours are in none.

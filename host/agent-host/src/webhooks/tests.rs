@@ -97,6 +97,19 @@ async fn a_host_that_does_not_answer_again_and_again_is_given_less_time_until_it
 }
 
 #[test]
+fn names_that_were_not_looked_up_in_time_make_no_host_slow() {
+    let connect = |error: ConnectError| Some(outbound::Error::from(error));
+    for (failed, says) in [
+        (connect(ConnectError::ResolveTimeout(CONNECT_TIMEOUT)), None),
+        (connect(ConnectError::Timeout(TIMEOUT)), Some(true)),
+        (connect(ConnectError::NoSuchName("no".into())), Some(false)),
+        (None, Some(false)),
+    ] {
+        assert_eq!(says_whether_slow(failed.as_ref()), says, "{failed:?}");
+    }
+}
+
+#[test]
 fn retry_after_is_seconds_or_a_date() {
     let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
     for (text, wait) in [

@@ -92,9 +92,9 @@ impl Faults {
         }
         let retry_after = retry_after(response, now).or_else(|| error?.retry_after);
         let provider = self.model.clone();
-        let quota_exhausted =
-            status == StatusCode::PAYMENT_REQUIRED || error.is_some_and(ProviderError::is_quota_exhausted);
         let is_too_large = error.is_some_and(ProviderError::is_too_large);
+        let quota_exhausted = (status == StatusCode::PAYMENT_REQUIRED && !is_too_large)
+            || error.is_some_and(ProviderError::is_quota_exhausted);
         match status.as_u16() {
             status if quota_exhausted || (status == 429 && !is_too_large) => {
                 ModelError::RateLimited { provider, detail, retry_after, quota_exhausted }
@@ -189,6 +189,9 @@ mod tests {
             (400, "Your credit balance is too low to access the Anthropic API.", Some(true)),
             (429, "Rate limit reached for gpt: Limit 30000, Used 29000, Requested 5000.", Some(false)),
             (429, "Request too large for gpt: Limit 30000, Requested 38520.", None),
+            (402, "Prompt tokens limit exceeded: 64128 > 6964. To increase, visit the settings.", None),
+            (402, "This request requires more credits, but can only afford 0.", Some(true)),
+            (400, "Unknown format: Your credit balance is too low", None),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
             let error = ProviderError { message: message.into(), ..ProviderError::default() };

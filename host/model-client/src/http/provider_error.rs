@@ -97,16 +97,21 @@ impl ProviderError {
     }
 
     /// Whether the quota of the account is used up, for which OpenAI answers 429 as for too many requests,
-    /// and Anthropic 400.
+    /// and Anthropic 400. Its words have to begin the text: further on they may be a caller's, quoted, who
+    /// must not open the circuit for everybody.
     pub(crate) fn is_quota_exhausted(&self) -> bool {
-        self.kinds.iter().any(|kind| kind == "insufficient_quota")
-            || self.message.contains("credit balance is too low")
+        let is_of_kind = |kind: &str| self.kinds.iter().any(|known| known.eq_ignore_ascii_case(kind));
+        // The type of the error may stand before its text.
+        let typed = self.message.split_once(": ").filter(|(kind, _)| is_of_kind(kind));
+        let text = typed.map_or(self.message.as_str(), |(_, text)| text);
+        is_of_kind("insufficient_quota") || text.starts_with("Your credit balance is too low")
     }
 
-    /// Whether this one request has more tokens than the account may use in a minute, however long it waits:
-    /// OpenAI answers 429 as for too many requests.
+    /// Whether this one request has more tokens than the account may use in a minute, however long it waits,
+    /// or than its credit pays for: OpenAI answers 429 as for too many requests, OpenRouter 402 as for no
+    /// credit at all.
     pub(crate) fn is_too_large(&self) -> bool {
-        self.message.contains("Request too large")
+        ["Request too large", "Prompt tokens limit exceeded"].iter().any(|words| self.message.contains(words))
     }
 
     /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an
@@ -165,6 +170,20 @@ mod tests {
         ] {
             let error = ProviderError::parse(body.as_bytes()).unwrap();
             assert_eq!(error.is_content_filter(), is_filter, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_account_without_credit_is_known_by_how_the_text_begins() {
+        for (body, is_exhausted) in [
+            (r#"{"error":{"message":"You exceeded your quota","type":"insufficient_quota"}}"#, true),
+            (r#"{"error":{"message":"Your credit balance is too low to access the API."}}"#, true),
+            (r#"{"error":{"message":"Your credit balance is too low.","type":"Bad_request"}}"#, true),
+            (r#"{"error":{"message":"Unknown: Your credit balance is too low"}}"#, false),
+            (r#"{"error":{"message":"'Your credit balance is too low' is not one of the formats"}}"#, false),
+        ] {
+            let error = ProviderError::parse(body.as_bytes()).unwrap();
+            assert_eq!(error.is_quota_exhausted(), is_exhausted, "{body}");
         }
     }
 

@@ -409,6 +409,27 @@ mod tests {
             ("Rate limit reached for model `m`: Limit 6000, Used 5034, Requested 20000.", None),
             ("This model's maximum context length is 8192 tokens, your messages have 9000 tokens.", None),
             ("maximum context length is 8192 tokens: 8150 in the messages, 20000 in the reply", None),
+            // A conversation that is too long by itself is not sent again and again.
+            (
+                "This model's maximum context length is 24000 tokens. However, you requested 20000 output \
+                 tokens and your prompt contains at least 24001 input tokens, for a total of at least 44001.",
+                None,
+            ),
+            (
+                "This endpoint's maximum context length is 8192 tokens. However, you requested about 220000 \
+                 tokens (199700 of text input, 300 of tool input, 20000 in the output).",
+                None,
+            ),
+            (
+                "This model's maximum context length is 8192 tokens. However, you requested 29000 tokens \
+                 (9000 in the messages, 20000 in the completion). Please reduce the length of the messages.",
+                None,
+            ),
+            (
+                "Request too large for model `m` in organization `o` service tier `on_demand` on tokens per \
+                 minute (TPM): Limit 6000, Requested 28000, please reduce your message size and try again.",
+                None,
+            ),
         ] {
             let better = correction(ProviderProfile::OTHER, message, None, 20_000);
             let better = better.map(|better| (better.profile.most_tokens, better.lasting));

@@ -1,5 +1,5 @@
-//! What a refusal says about a model that reasons: that it takes no tools while it does, or that its provider
-//! wants back what it thought before it called tools.
+//! What a refusal says about a model that reasons: that it takes no tools while it does, that its provider
+//! wants back what it thought before it called tools, or that it takes no such thing.
 
 use crate::http::provider_error::ProviderError;
 use crate::protocol::provider_profile::{ProviderProfile, Thoughts};
@@ -10,8 +10,9 @@ const READ_CHARACTERS: usize = 200;
 /// The profile that a refused request should have been rendered with, if the refusal is about that.
 ///
 /// OpenAI's models take `reasoning_effort: none` beside tools when their own default is another. Gemini,
-/// DeepSeek and Moonshot refuse a conversation whose calls come without the thoughts before them. Each
-/// correction goes one way.
+/// DeepSeek and Moonshot refuse a conversation whose calls come without the thoughts before them. Others
+/// (Groq, Mistral, OpenAI) refuse one with such thoughts, which happens where a gateway has another model by
+/// now. That correction is the one that goes back, so its caller has to count.
 pub(crate) fn correct(
     profile: ProviderProfile,
     refusal: &ProviderError,
@@ -31,9 +32,24 @@ pub(crate) fn correct(
         Some(ProviderProfile { thoughts: Some(Thoughts::Signature), ..profile })
     } else if is_wanted("reasoning_content") {
         Some(ProviderProfile { thoughts: Some(Thoughts::Text), ..profile })
+    } else if !wants && is_unwanted(profile.thoughts, refusal, &text) {
+        Some(ProviderProfile { thoughts: None, ..profile })
     } else {
         None
     }
+}
+
+/// Whether a refusal, of which `text` is the beginning in lower case, is about a field that is sent in place
+/// of thoughts.
+fn is_unwanted(sent: Option<Thoughts>, refusal: &ProviderError, text: &str) -> bool {
+    let field = match sent {
+        None => return false,
+        Some(Thoughts::Text) => "reasoning_content",
+        Some(Thoughts::Signature) => "extra_content",
+    };
+    let words = ["support", "not permitted", "forbidden", "unknown", "unrecognized", "not allowed"];
+    let is_named = text.contains(field) || refusal.parameter.as_ref().is_some_and(|at| at.contains(field));
+    is_named && words.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -74,6 +90,32 @@ mod tests {
         ] {
             assert_eq!(corrected(OTHER, message, parameter), Some(better), "{message}");
             assert_eq!(corrected(better, message, parameter), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_for_thoughts_is_left_out_where_it_is_refused() {
+        for (thoughts, message, parameter) in [
+            (
+                Thoughts::Text,
+                "'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : \
+                 property 'reasoning_content' is unsupported)]",
+                None,
+            ),
+            (
+                Thoughts::Text,
+                r#"[{"type":"extra_forbidden","loc":["body","messages",2,"assistant","reasoning_content"]}]"#,
+                None,
+            ),
+            (
+                Thoughts::Signature,
+                "Unknown parameter: 'messages[1].tool_calls[0].extra_content'.",
+                Some("messages[1].tool_calls[0].extra_content"),
+            ),
+        ] {
+            let profile = ProviderProfile { thoughts: Some(thoughts), ..OTHER };
+            assert_eq!(corrected(profile, message, parameter), Some(OTHER), "{message}");
+            assert_eq!(corrected(OTHER, message, parameter), None, "{message}");
         }
     }
 

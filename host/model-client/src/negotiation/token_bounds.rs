@@ -66,12 +66,20 @@ pub(crate) fn room(refusal: &str, sent: u32) -> Option<u32> {
     let text = refusal[..end].split("resulting in").next().unwrap_or_default();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let half = Some(sent / 2).filter(|half| *half >= LEAST_ROOM);
+    let behind = |words: &str| text.split_once(words).and_then(|(_, rest)| numbers(rest).next());
     // Groq and OpenAI: more tokens than may be used in a minute, those of the reply included.
     if says(&["request too large"]) {
-        return half;
+        let conversation = behind("requested ").map(|all| all.saturating_sub(sent));
+        let is_alone_too_large = conversation.zip(behind("limit ")).is_some_and(|(it, limit)| it >= limit);
+        return half.filter(|_| !is_alone_too_large);
     }
     let mut counts: Vec<u32> = numbers(text).collect();
     if !counts.contains(&sent) || !says(&["context length", "context limit", "max_new_tokens"]) {
+        return None;
+    }
+    // Where even the sum without the reply is above the context, no reply is short enough.
+    let least = behind("context length is").map(|context| context.saturating_add(sent));
+    if least.is_some_and(|least| counts.iter().any(|count| *count >= least)) {
         return None;
     }
     counts.sort_unstable();

@@ -306,15 +306,34 @@ async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
     assert_eq!(sent.iter().map(is_signed).collect::<Vec<_>>(), [false, true, true]);
 }
 
+/// A gateway may have another model by now, or several providers by turns.
+#[tokio::test]
+async fn what_stands_in_for_thoughts_is_left_out_again_where_it_is_refused_and_not_for_ever() {
+    let wanted = Answer::error(400, "Missing `reasoning_content` field in the assistant message at index 1.");
+    let refused = Answer::error(400, "property 'reasoning_content' is unsupported");
+    let reply = Answer::reply(openai(), "3");
+    let script = [&wanted, &reply, &refused, &reply, &wanted, &refused, &wanted].map(Clone::clone);
+    let (provider, model) = scripted(openai(), script).await;
+    ask(&model).await.unwrap();
+    ask(&model).await.unwrap();
+    let error = ask(&model).await.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { .. }), "{error}");
+    let sent = provider.requests();
+    let has_thoughts = |request: &Request| request.body.pointer("/messages/1/reasoning_content").is_some();
+    let expected = [false, true, true, false, false, true, false];
+    assert_eq!(sent.iter().map(has_thoughts).collect::<Vec<_>>(), expected);
+}
+
 #[tokio::test]
 async fn a_demand_for_a_call_that_a_provider_refuses_is_dropped_and_takes_no_tool_from_others() {
     let tools = catalog("d");
-    for (protocol, words) in [
-        (openai(), "The tool_choice parameter does not support being set to required in thinking mode"),
-        (anthropic(), "tool_choice: type \"tool\" and \"any\" are not supported for this model."),
+    for (protocol, status, words) in [
+        (openai(), 400, "The tool_choice parameter does not support being set to required in thinking mode"),
+        (openai(), 404, "No endpoints found that support the provided 'tool_choice' value."),
+        (anthropic(), 400, "tool_choice: type \"tool\" and \"any\" are not supported for this model."),
     ] {
         for tool_choice in [ToolChoice::Required, ToolChoice::Tool("add")] {
-            let script = [Answer::error(400, words), Answer::reply(protocol, "3")];
+            let script = [Answer::error(status, words), Answer::reply(protocol, "3")];
             let (provider, model) = scripted(protocol, script).await;
             let request = ModelRequest { tools: &tools, tool_choice, ..request() };
             assert_eq!(model.complete(request).await.unwrap().content, "3");
