@@ -1,5 +1,5 @@
 //! Lays out the pages of `host/docs`, and those beside them that they lead to, as tables for
-//! `src/pages/docs/sources.rs` to include: a page that is added is served, without a list that somebody keeps.
+//! `src/pages/docs/sources.rs` to include: a page that is added is served, and nobody keeps a list of them.
 #![allow(clippy::disallowed_methods, reason = "cargo tells a build script everything by its environment")]
 
 use std::env;

@@ -434,7 +434,7 @@ fn service_sources() -> Vec<PathBuf> {
     let crates = [READER, OUTBOUND, "agent-core", SERVICE, "agent-host", "agent-tool", "host-setup"]
         .into_iter()
         .chain(TOOL_RULES)
-        .chain([EGRESS, GRANTS, MCP_CLIENT])
+        .chain([EGRESS, GRANTS, MCP_CLIENT, MCP_SERVER, OPENAI])
         .chain(MIDDLES);
     let sources = crates.flat_map(|name| sources_below(&repository().join("host").join(name).join("src")));
     sources.filter(|file| !is_test(file)).collect()

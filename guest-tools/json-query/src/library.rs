@@ -11,8 +11,6 @@ use jaq_core::load::{self, parse::Def};
 use jaq_core::native::{Fun, run, v};
 use jaq_json::{Map, Val};
 
-use crate::recursion;
-
 /// What jaq's machinery is instantiated with: JSON values, and no data beside them.
 pub(crate) type Kind = JustLut<Val>;
 
@@ -33,7 +31,7 @@ pub(crate) fn functions() -> impl Iterator<Item = Fun<Kind>> {
         .chain(jaq_std::funs())
         .chain(jaq_json::funs())
         .filter(|(name, _, _)| !["env", "now"].contains(name))
-        .chain([env, recursion::filter()])
+        .chain([env])
 }
 
 /// The functions written in jq that `query` needs: those whose names are in its text, those whose names are

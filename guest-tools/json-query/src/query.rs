@@ -27,7 +27,7 @@ pub(crate) fn run(query: &str, json: &str) -> Result<Results, Failure> {
         .map_err(|errors| refusal::of_syntax(query, errors))?;
     let filter = Compiler::default()
         .with_global_vars(["$ENV"])
-        .with_funs(library::functions())
+        .with_funs(library::functions().chain([recursion::filter()]))
         .compile(modules)
         .map_err(|errors| refusal::of_names(query, errors))?;
     let environment = Val::obj(Map::default());

@@ -119,6 +119,7 @@ pub const TARGETS: [Target; 31] = [
         "requests",
         &[
             "http-edge/src/",
+            "openai-edge/src/",
             "model-client/src/demo/",
             "run-service/src/output_check.rs",
             "agent-core/src/agent_loop/output.rs",

@@ -6,7 +6,7 @@
 //! - `input/`: what requests of all of them say. `run/`: a run for a client, whatever protocol it speaks.
 //! - `items/`: what a run, or a kept conversation, is as items of responses.
 //! - `documented`: for the document. What is wrong with a request, and the form of errors, are in
-//!   `error/openai_problem.rs`.
+//!   `variant_b/error/openai_problem.rs` of the crate `http-edge`.
 //!
 //! Arrows run down this list: a dialect knows `items`, `run` and `input`, none of them knows a dialect.
 //!
@@ -37,7 +37,7 @@ use http_edge::variant_b::error::{self, Error, Problem};
 use http_edge::variant_b::state::Shared;
 use http_edge::variant_b::{api_stack, rate_limit};
 
-/// The dialect, under `/v1/`.
+/// What the edge is given to answer clients of OpenAI.
 pub const DIALECT: Dialect = Dialect { prefix: "/v1/", routes: api };
 
 fn api(state: &Shared, rules: Rules) -> (Router, Vec<Described>) {

@@ -104,8 +104,8 @@ impl Client {
         Self { dialer, owner: "".into(), connect }
     }
 
-    /// A client of one of several owners, over the same dialer. Each owner has a share of the lookups, so that
-    /// names of one which hang keep nobody else waiting, and connections of its own.
+    /// A client of one of several owners, over the same dialer. Each owner has a share of the lookups, so
+    /// that names of one which hang keep nobody else waiting, and connections of its own.
     #[must_use]
     pub fn on_behalf_of(&self, owner: &str) -> Self {
         Self { owner: owner.into(), ..self.clone() }

@@ -8,8 +8,8 @@
 //!   HTTP edge before it, asked without a socket, and their tasks, which are dropped at any await.
 //! - [`deployment`]: how many replicas, of which release, over which stores.
 //! - [`stores`], [`ports`]: reference stores, and the way to them.
-//! - [`faults`]: what may go wrong in the world. Below it the gate, on which they hit, and the mutations, bugs
-//!   that are put in on purpose.
+//! - [`faults`]: what may go wrong in the world. Below it the gate, on which they hit, and the mutations,
+//!   bugs that are put in on purpose.
 //! - [`peers`], [`clients`], [`plan`]: who is asked, who asks, and for what.
 //! - [`world`], [`judge`]: what is shared and counted, and whether what was promised was kept. The rules
 //!   themselves are `run_service::invariants`.

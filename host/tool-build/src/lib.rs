@@ -6,10 +6,10 @@
 //! [`place`] puts it where a host finds it, as [`replace_file`] does any file. Every [`Error`] says what to
 //! do about it, and a [`Progress`] hears of every step that takes more than a second.
 //!
-//! `languages::rust` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools with;
-//! `python` and `javascript` call the toolchains of these languages, which they install within the project.
-//! `component` looks at what came out, and `docs` adds what the project's WIT says of it. Calling, checking
-//! and installing components is the host's.
+//! `languages::rust` finds a compiler and calls cargo, and is what `cargo xtask guests` builds our own tools
+//! with; `python` and `javascript` call the toolchains of these languages, which they install within the
+//! project. `component` looks at what came out, and `docs` adds what the project's WIT says of it. Calling,
+//! checking and installing components is the host's.
 
 mod component;
 mod docs;

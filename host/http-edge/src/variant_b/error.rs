@@ -334,7 +334,7 @@ impl Error {
                 let Some(issue) = issues.first() else { return Problem::no_object().rendered() };
                 return Problem::invalid(dotted(issue.path()), &format!("{}.", issue.message())).rendered();
             }
-            // Said as a reply of the agent (`openai/run/waiting.rs`).
+            // Said as a reply of the agent (`run/waiting.rs` of the crate `openai-edge`).
             (_, Body::Job(job_id)) => (status, format!("The job {job_id} goes on with it").into()),
             (_, Body::Empty) => (status, status.canonical_reason().unwrap_or_default().into()),
         };

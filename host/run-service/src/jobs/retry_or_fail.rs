@@ -75,8 +75,8 @@ impl Disposition {
         }
     }
 
-    /// What the attempt says about the provider, where it does not say that by how it ended: with a result, or
-    /// because its run waits for somebody. Either may be folded from the journal alone.
+    /// What the attempt says about the provider, where it does not say that by how it ended: with a result,
+    /// or because its run waits for somebody. Either may be folded from the journal alone.
     pub(super) fn heard(self, has_replied: bool) -> Self {
         match self.outcome {
             AttemptOutcome::Completed | AttemptOutcome::Parked if has_replied => {

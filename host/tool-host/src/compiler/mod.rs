@@ -93,7 +93,7 @@ pub(crate) struct CompilePermit<'a> {
 
 impl Compilers {
     pub(crate) fn new(compiler: Compiler, metering: bool) -> Self {
-        // At least two, so that one slow component delays no small one; few, because each uses all processors.
+        // At least two, so that a slow component delays no small one; few, because each uses all processors.
         let at_once = processors().clamp(2, 4);
         Self { compiler, metering, permits: Semaphore::new(at_once), large: Semaphore::new(1) }
     }

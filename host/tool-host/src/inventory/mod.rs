@@ -306,8 +306,8 @@ impl Inventory {
         self.unreadable = Some(ToolFault { file: ".".into(), error });
     }
 
-    /// Whether the folder that is absent now was there, so that its mount may have gone away. What served last
-    /// tells only where the folder decided: records also name versions that were never files of it.
+    /// Whether the folder that is absent now was there, so that its mount may have gone away. What served
+    /// last tells only where the folder decided: records also name versions that were never files of it.
     fn had_files(&self, listing: &Listing) -> bool {
         let served = self.remembered.last_good.keys().filter(|_| !self.has_agreed());
         let mut before = self.in_folder.keys().chain(served);

@@ -1,4 +1,5 @@
-//! What tries the service beyond its tests: kills, hours of load, simulations, strangers' bytes, drawn schedules.
+//! What tries the service beyond its tests: kills, hours of load, simulations, strangers' bytes, drawn
+//! schedules.
 
 pub(crate) mod chaos;
 pub(crate) mod fuzz;
