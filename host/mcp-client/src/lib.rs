@@ -7,9 +7,9 @@
 //!
 //! In reading order: `servers` are those of the policy in force, `server` is one of them with its idle
 //! connections, `hosting` what the host has for them, `connection` a handshake and a request over either
-//! transport, with `http` (and `farewell`) and `child` (and `child_output`, `launch`) in its folder, `message`
-//! is JSON-RPC, `progress` what is reported meanwhile, `answer` what a call returned, `error` what can go
-//! wrong.
+//! transport, with `http` (and `farewell`) and `child` (and `child_output`, `launch`) in its folder,
+//! `message` is JSON-RPC, `progress` what is reported meanwhile, `answer` what a call returned, `error` what
+//! can go wrong.
 //!
 //! What holds for every exchange:
 //! - One call has a connection to itself. One that did not end well is closed: a child process is killed with
