@@ -18,7 +18,8 @@ def IN(source; values): any(source == values; .);
 def INDEX(rows; key): reduce rows as $row ({}; .[$row | key | tostring] = $row);
 def INDEX(key): INDEX(.[]; key);
 
-# jaq deletes one after the other, so that what is behind has moved when its turn comes.
+# jaq deletes one after the other, so that what is behind has moved when its turn comes. From the last path to
+# the first nothing has; where places are counted from the end or are slices, that order is not theirs.
 def delpaths($paths):
   def without($keys):
     if isarray and ($keys | all(isnumber or isobject)) then
@@ -30,20 +31,29 @@ def delpaths($paths):
     else reduce $keys[] as $key (.; .[$key] |= empty)
     end;
   if $paths | any(. == []) then null
+  elif $paths | all(.[-1] | isstring or (isnumber and . >= 0)) then
+    reduce ($paths | unique | reverse[]) as $path (.;
+      (try (getpath($path[:-1]) | . == null or (has($path[-1]) | not)) catch false) as $is_away
+      | if $is_away then . else getpath($path) |= empty end)
   else
     reduce ($paths | group_by(.[:-1]) | reverse[]) as $group (.;
       $group[0][:-1] as $way
       | if getpath($way) == null then . else getpath($way) |= without([$group[][-1]]) end)
   end;
-# Many are what a `select` leaves, and those jaq deletes well.
+# Keys of objects do not move, and jaq is ten times faster; it fails where there is nothing to delete. Many
+# paths are what a `select` leaves, and those jaq deletes well.
 def del(f):
-  [limit(101; path(f))] as $paths
-  | if $paths | length > 100 then f |= empty else delpaths($paths) end;
+  . as $all
+  | [path(f)] as $paths
+  | if $paths[0] == [] then null
+    elif $paths[100] then f |= empty
+    elif $paths[1] and ([$paths[][] | isstring] | index(false)) then delpaths($paths)
+    else try (f |= empty) catch ($all | delpaths($paths))
+    end;
 
 # jaq writes null.
 def join($between):
-  reduce .[] as $part (null;
-    (if . == null then "" else . + $between end) + (if $part == null then "" else $part | tostring end)) // "";
+  [.[] | if . == null then "" else tostring end] | .[:-1][] += $between | add // "";
 
 # jaq knows the name `key` only, and writes it as it is.
 def from_entries:
