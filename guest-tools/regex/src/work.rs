@@ -127,6 +127,10 @@ fn read_replacement(regex: &Regex, replacement: &str) -> String {
         // Two dollar signs stand for one, and the second begins nothing.
         let (plain, behind) = rest.split_at(if rest.starts_with("$$") { 2 } else { first.len_utf8() });
         read.push_str(plain);
+        // A price in front of a group: the engine would read it with the group's own sign as one.
+        if plain == "$" && behind.starts_with('\\') && read_group(regex, behind).is_some() {
+            read.push('$');
+        }
         rest = behind;
     }
     read
@@ -239,6 +243,10 @@ mod tests {
             (
                 json!({ "pattern": r"(?<day>\d+)\.", "text": "3.", "replacement": r"\g<day>-$<day>$$<day>$<b>" }),
                 r#"{"text":"3-3$<day>$<b>","replaced":1}"#,
+            ),
+            (
+                json!({ "pattern": r"(\d+)", "text": "3", "replacement": r"$\1 $$\1" }),
+                r#"{"text":"$3 $3","replaced":1}"#,
             ),
             (json!({ "pattern": "x", "text": "abc", "replacement": "" }), r#"{"text":"abc","replaced":0}"#),
             (
