@@ -79,6 +79,30 @@ async fn all_shipped_tools_together_are_cheap_in_every_call_of_a_model() {
     }
 }
 
+/// How deep a query may go is a matter of the stack in WebAssembly, which no unit test has.
+#[tokio::test]
+async fn a_query_that_goes_too_deep_is_told_so_before_it_traps() {
+    let model = Model::obeying().await;
+    let service = Service::variant_a().model(&model).tools(["json-query"]).start().await;
+    let ask = async |query: &str| {
+        service.result_of(&order("json_query", &json!({ "json": [], "query": query }))).await
+    };
+    let deep = ask("def f: if . == 0 then 0 else 1 + (. - 1 | f) end; 100 | f").await;
+    assert!(deep["output"].as_str().unwrap().contains("[100]"), "{deep:#}");
+    for query in [
+        "def f: 1 + f; f",
+        "def f: [f]; f",
+        "def f: f | f; f",
+        "def f: {a: f}; f",
+        "def f: try (1 + f) catch 0; f",
+        "def f: .a | f | .b; null | path(f)",
+    ] {
+        let result = ask(query).await;
+        assert_eq!(result["toolCalls"][0]["outcome"], "failed", "{query}: {result:#}");
+        assert!(result["output"].as_str().unwrap().contains("calls itself too deep"), "{query}: {result:#}");
+    }
+}
+
 #[tokio::test]
 async fn the_clock_tells_the_time_of_the_host() {
     let model = Model::obeying().await;

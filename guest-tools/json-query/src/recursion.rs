@@ -15,9 +15,9 @@ use jaq_core::{Exn, Native, ValX};
 
 use crate::library::Kind;
 
-/// Bytes of stack that a query may take: a call has a megabyte, and what a body does before the next one
-/// looks needs the rest.
-const MOST_STACK: usize = 640 << 10;
+/// Bytes of stack that a query may take: some 150 levels of a short function. A call has a megabyte, and what
+/// a body does before the next one looks needs the rest.
+const MOST_STACK: usize = 768 << 10;
 
 /// Looks at the stack: [`filter`] and what follows its name in a query.
 const GUARD: &str = " __stack|";
