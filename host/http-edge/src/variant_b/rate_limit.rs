@@ -1,8 +1,8 @@
 //! The rate limit: each request counts in the window of its address and, with a valid token, in that of its
 //! user.
 //!
-//! [`limit`] counts what comes to a route, in one round trip, and turns it away when a window is full.
-//! [`report`] writes the windows on every answer, and counts by itself what no route has counted. Where hits
+//! `limit` counts what comes to a route, in one round trip, and turns it away when a window is full.
+//! `report` writes the windows on every answer, and counts by itself what no route has counted. Where hits
 //! are kept is not known here.
 //!
 //! A route that is [`Counting::Beside`] gets its request while that is counted, and has the check as an
