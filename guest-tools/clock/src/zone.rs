@@ -45,7 +45,7 @@ pub(crate) fn find(name: &str) -> Result<TimeZone, Failure> {
     Err(Failure::invalid_arguments(format!("there is no time zone `{name}`: {hint}")))
 }
 
-/// What stands behind a prefix in any case.
+/// The rest of a text behind a prefix, whatever the case of either.
 fn strip_prefix<'a>(written: &'a str, prefix: &str) -> Option<&'a str> {
     let (begin, rest) = written.split_at_checked(prefix.len())?;
     begin.eq_ignore_ascii_case(prefix).then_some(rest)

@@ -153,7 +153,7 @@ fn a_query_that_would_exhaust_the_stack_is_refused() {
 #[test]
 fn a_function_that_calls_itself_too_deep_is_ended() {
     check("def fac: if . < 2 then 1 else . * (. - 1 | fac) end; 5 | fac", "null", "[120]");
-    // What is called in the last place takes no stack.
+    // A call in the last place takes no stack.
     check("def f: if . < 10000 then . + 1 | f else . end; 0 | f", "null", "[10000]");
     check("def f: .[0]; f = 2, (f |= 3), path(f)", "[1]", "[[2],[3],[0]]");
     for query in [

@@ -1,4 +1,4 @@
-//! What runs are asked, say and come to, with everything in it that a test does not care about.
+//! Tasks, results, jobs, waits and answers, with everything in them that a test does not care about.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use crate::words::{
     ToolSpec, Usage, Wait, WaitKind,
 };
 
-/// What the run `run_1` of the user `u1` is to do who says this, without anything chosen.
+/// The task of the run `run_1` of the user `u1`, who says this, without anything chosen.
 pub fn task(input: &str) -> Task {
     Task {
         id: "run_1".into(),
@@ -45,7 +45,7 @@ pub fn record_of_now(id: &str, outcome: RunOutcome) -> RunRecord {
     RunRecord { started_at: now, finished_at: now, ..record(id, outcome) }
 }
 
-/// What becomes of a run that ended for this reason.
+/// The outcome of a run that ended for this reason.
 pub fn ended(stop_reason: StopReason) -> RunOutcome {
     RunOutcome::Ended { stop_reason, iterations: 1, usage: Usage::default(), model: "test/scripted".into() }
 }
