@@ -369,71 +369,66 @@ mod tests {
             (
                 "'max_tokens' or 'max_completion_tokens' is too large: 20000. This model's maximum context \
                  length is 8192 tokens and your request has 150 input tokens (20000 > 8192 - 150).",
-                Some(8042),
+                8042,
             ),
             (
                 "This model's maximum context length is 8192 tokens. However, you requested 20150 tokens \
                  (150 in the messages, 20000 in the completion). Please reduce the length of the messages.",
-                Some(8042),
+                8042,
             ),
             (
                 "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input \
                  length or `max_tokens` and try again",
-                Some(10_000),
+                10_000,
             ),
             (
                 "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 50 `inputs` tokens and 20000 \
                  `max_new_tokens`",
-                Some(4047),
+                4047,
             ),
             (
                 "This model's maximum context length is 24000 tokens. However, you requested 20000 output \
                  tokens and your prompt contains at least 4001 input tokens, for a total of at least 24001.",
-                Some(10_000),
+                10_000,
             ),
             (
                 "You passed 4001 input tokens and requested 20000 output tokens. However, the model's context \
                  length is only 24000 tokens, resulting in a maximum input length of 4000 tokens.",
-                Some(10_000),
+                10_000,
             ),
             (
                 "This endpoint's maximum context length is 8192 tokens. However, you requested about 20350 \
                  tokens (50 of text input, 300 of tool input, 20000 in the output).",
-                Some(10_000),
+                10_000,
             ),
             (
                 "Request too large for model `m` in organization `o` service tier `on_demand` on tokens per \
                  minute (TPM): Limit 6000, Requested 20900, please reduce your message size and try again.",
-                Some(10_000),
-            ),
-            ("Rate limit reached for model `m`: Limit 6000, Used 5034, Requested 20000.", None),
-            ("This model's maximum context length is 8192 tokens, your messages have 9000 tokens.", None),
-            ("maximum context length is 8192 tokens: 8150 in the messages, 20000 in the reply", None),
-            // A conversation that is too long by itself is not sent again and again.
-            (
-                "This model's maximum context length is 24000 tokens. However, you requested 20000 output \
-                 tokens and your prompt contains at least 24001 input tokens, for a total of at least 44001.",
-                None,
-            ),
-            (
-                "This endpoint's maximum context length is 8192 tokens. However, you requested about 220000 \
-                 tokens (199700 of text input, 300 of tool input, 20000 in the output).",
-                None,
-            ),
-            (
-                "This model's maximum context length is 8192 tokens. However, you requested 29000 tokens \
-                 (9000 in the messages, 20000 in the completion). Please reduce the length of the messages.",
-                None,
-            ),
-            (
-                "Request too large for model `m` in organization `o` service tier `on_demand` on tokens per \
-                 minute (TPM): Limit 6000, Requested 28000, please reduce your message size and try again.",
-                None,
+                10_000,
             ),
         ] {
             let better = correction(ProviderProfile::OTHER, message, None, 20_000);
             let better = better.map(|better| (better.profile.most_tokens, better.lasting));
-            assert_eq!(better, room.map(|room| (Some(room), false)), "{message}");
+            assert_eq!(better, Some((Some(room), false)), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_by_itself_is_not_sent_again_and_again() {
+        for message in [
+            "Rate limit reached for model `m`: Limit 6000, Used 5034, Requested 20000.",
+            "This model's maximum context length is 8192 tokens, your messages have 9000 tokens.",
+            "maximum context length is 8192 tokens: 8150 in the messages, 20000 in the reply",
+            "This model's maximum context length is 24000 tokens. However, you requested 20000 output \
+             tokens and your prompt contains at least 24001 input tokens, for a total of at least 44001.",
+            "This endpoint's maximum context length is 8192 tokens. However, you requested about 220000 \
+             tokens (199700 of text input, 300 of tool input, 20000 in the output).",
+            "This model's maximum context length is 8192 tokens. However, you requested 29000 tokens \
+             (9000 in the messages, 20000 in the completion). Please reduce the length of the messages.",
+            "Request too large for model `m` in organization `o` service tier `on_demand` on tokens per \
+             minute (TPM): Limit 6000, Requested 28000, please reduce your message size and try again.",
+        ] {
+            assert!(correction(ProviderProfile::OTHER, message, None, 20_000).is_none(), "{message}");
         }
     }
 
