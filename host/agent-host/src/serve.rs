@@ -17,7 +17,7 @@ mod accept;
 mod answer_progress;
 mod connection;
 mod connection_errors;
-mod connections;
+mod connection_limit;
 mod cores;
 mod http2;
 #[cfg(feature = "lambda")]

@@ -50,7 +50,7 @@ pub const TARGETS: [Target; 31] = [
     target("event_stream", &["agent-core/src/event_stream.rs"], MANY, json::events),
     target("journal", &["agent-core/src/journal_format.rs"], SOME, json::journal),
     target("tool_arguments", &["agent-core/src/words/message.rs"], MANY, json::arguments),
-    target("compared_answers", &["tool-versions/src/canary_verdict/answer.rs"], MANY, json::compared),
+    target("compared_answers", &["tool-versions/src/verdicts/answer.rs"], MANY, json::compared),
     target("policy", &["tool-policy/src/file/"], SOME, components::policy),
     target("signature", &["tool-policy/src/signature.rs"], SOME, components::signature),
     target(

@@ -1,10 +1,10 @@
 //! A connection to a server, over either transport: the handshake, then one request after another.
 
 pub(crate) mod child;
+pub(crate) mod child_limits;
 pub(crate) mod child_output;
 pub(crate) mod farewell;
 pub(crate) mod http;
-pub(crate) mod launch;
 
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tool_grants::ComponentGrants;
 
+use crate::connection::child_limits::Launcher;
 use crate::connection::farewell::Farewells;
-use crate::connection::launch::Launcher;
 
 /// Means of the host that its servers share. Clones are the same ones.
 #[derive(Clone)]

@@ -7,7 +7,7 @@
 //!
 //! In reading order: `servers` are those of the policy in force, `server` is one of them with its idle
 //! connections, `hosting` what the host has for them, `connection` a handshake and a request over either
-//! transport, with `http` (and `farewell`) and `child` (and `child_output`, `launch`) in its folder,
+//! transport, with `http` (and `farewell`) and `child` (and `child_output`, `child_limits`) in its folder,
 //! `message` is JSON-RPC, `progress` what is reported meanwhile, `answer` what a call returned, `error` what
 //! can go wrong.
 //!
@@ -37,8 +37,8 @@ mod tool_list;
 
 pub use answer::McpAnswer;
 pub use connection::Means;
+pub use connection::child_limits::{LaunchError, LaunchJob, Launcher};
 pub use connection::farewell::Farewells;
-pub use connection::launch::{LaunchError, LaunchJob, Launcher};
 pub use error::{LookError, McpError};
 pub use hosting::Hosting;
 pub use server::Server;

@@ -3,7 +3,7 @@
 //!
 //! - [`PLACES`]: what is tried, each with promises and with a bug that was planted into its sources.
 //! - [`run`]: a number of schedules of one of them.
-//! - `primitives`: what these sources find under the names `tokio`, `parking_lot` and `arc_swap`. This crate
+//! - `locks`, `sync`, `time`: what these sources find under the names `tokio`, `parking_lot` and `arc_swap`. This crate
 //!   goes by those names itself (`extern crate self as`), so that no line of the sources is another one here.
 //! - `real`, `planted`: these sources, copied by `build.rs`, and the same with a bug each. `places/`: what is
 //!   done with them, and promised.
@@ -18,9 +18,9 @@ extern crate self as arc_swap;
 extern crate self as parking_lot;
 extern crate self as tokio;
 
+mod locks;
 #[allow(clippy::duplicate_mod, reason = "the scenarios are the same")]
 mod planted;
-mod primitives;
 mod real;
 mod subjects;
 pub mod sync;
@@ -32,7 +32,7 @@ use std::thread;
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
-pub use primitives::{ArcSwap, Mutex, MutexGuard};
+pub use locks::{ArcSwap, Mutex, MutexGuard};
 pub use real_arc_swap::Guard;
 pub use real_tokio::select;
 pub use table::{PLACES, Place};

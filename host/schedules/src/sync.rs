@@ -5,7 +5,7 @@ use std::sync::Arc;
 use real_tokio::sync;
 use real_tokio::sync::{AcquireError, TryAcquireError};
 
-use crate::primitives::{Pointed, point};
+use crate::locks::{Pointed, point};
 
 pub use real_tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit, SemaphorePermit, oneshot};
 
@@ -57,7 +57,7 @@ impl Semaphore {
 pub mod watch {
     use real_tokio::sync::watch;
 
-    use crate::primitives::{Pointed, point};
+    use crate::locks::{Pointed, point};
 
     pub type Sender<T> = Pointed<watch::Sender<T>>;
     pub type Receiver<T> = Pointed<watch::Receiver<T>>;
@@ -78,7 +78,7 @@ pub mod watch {
 pub mod broadcast {
     use real_tokio::sync::broadcast;
 
-    use crate::primitives::{Pointed, point};
+    use crate::locks::{Pointed, point};
 
     pub use real_tokio::sync::broadcast::error;
 
@@ -101,7 +101,7 @@ pub mod broadcast {
 pub mod mpsc {
     use real_tokio::sync::mpsc;
 
-    use crate::primitives::{Pointed, point};
+    use crate::locks::{Pointed, point};
 
     pub type Sender<T> = Pointed<mpsc::Sender<T>>;
     pub type WeakSender<T> = Pointed<mpsc::WeakSender<T>>;

@@ -28,7 +28,7 @@ use crate::error::GrantError;
 use crate::granted::{Granted, Rules, credentials};
 use crate::learning::Learning;
 use crate::policy_store::{Environment, PolicyError, PolicyFile, PolicyStore, Reload};
-use crate::secret_values;
+use crate::secret_sources;
 
 /// Most grants that are kept: what is forgotten is made again.
 const MOST_KEPT: usize = 1_000;
@@ -165,7 +165,7 @@ impl ComponentGrants {
             if entry.secrets.is_empty() {
                 continue;
             }
-            let now = secret_values::resolve(entry, &|name| (self.means.environment)(name), store.folder());
+            let now = secret_sources::resolve(entry, &|name| (self.means.environment)(name), store.folder());
             if !now.is_ok_and(|now| is_same(&now, &granted.secrets)) {
                 tracing::info!(component = entry.name, "its secrets have changed");
                 self.kept.lock().remove(&digest);
@@ -358,8 +358,9 @@ impl ComponentGrants {
         }
         self.open_egress();
         let folder = self.store.as_ref().map_or(Path::new(""), PolicyStore::folder);
-        let values = secret_values::resolve(policy.current(), &|name| (self.means.environment)(name), folder)
-            .map_err(|problems| problems.to_string())?;
+        let values =
+            secret_sources::resolve(policy.current(), &|name| (self.means.environment)(name), folder)
+                .map_err(|problems| problems.to_string())?;
         let limits = policy.limits(&self.means.limits);
         if limits.fuel.is_some() && !self.means.counts_fuel && self.means.learning.is_none() {
             return Err(

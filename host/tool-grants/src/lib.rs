@@ -1,6 +1,6 @@
 //! From the policy in force to what one call may do.
 //!
-//! In reading order: `policy_store` reads the file (`policy_place` says where it may lie), `secret_values`
+//! In reading order: `policy_store` reads the file (`policy_place` says where it may lie), `secret_sources`
 //! the secrets that it names, `granted` is what one component may do in one call, and `component_grants`
 //! makes that of both. `standing` says the same to whoever installs, `learning` notes what a component wants.
 //!
@@ -14,7 +14,7 @@ mod granted;
 mod learning;
 mod policy_place;
 mod policy_store;
-mod secret_values;
+mod secret_sources;
 mod standing;
 #[cfg(test)]
 mod testing;

@@ -3,14 +3,14 @@
 //!
 //! In the order in which a proposal meets them: [`diff`] says how it differs from what serves, [`approval`]
 //! whether it may serve or waits, [`record`] what the component's record is after that and after everything
-//! that an operator does, and [`canary_verdict`] how a version is compared with the one that serves while
+//! that an operator does, and [`verdicts`] how a version is compared with the one that serves while
 //! both run.
 //!
 //! What the records look like is in `agent_core::words`; who keeps them is behind the port `ToolVersions`.
 
 pub mod approval;
-pub mod canary_verdict;
 pub mod diff;
 pub mod record;
 #[cfg(test)]
 mod tests;
+pub mod verdicts;

@@ -44,7 +44,7 @@ const LISTED: [(&str, usize, &str); 49] = [
     ("backends/src/mongo/conversations.rs", 1, "turns that this service wrote"),
     ("backends/src/sql/commit/claims.rs", 1, "columns that this service wrote"),
     ("backends/src/sql/conversations.rs", 1, "turns that this service wrote"),
-    ("backends/src/sql/retention/months.rs", 1, "a place in a sweep that this service wrote"),
+    ("backends/src/sql/retention/drop_partitions.rs", 1, "a place in a sweep that this service wrote"),
     (
         "backends/src/sql/retention/tool_audit.rs",
         1,
@@ -101,7 +101,7 @@ const LISTED: [(&str, usize, &str); 49] = [
     ("mcp-client/src/answer.rs", 1, "made into no values"),
     ("mcp-client/src/message.rs", 2, "parts of a message as they are written; a text"),
     ("mcp-client/src/server.rs", 1, "arguments that the metered reader made of a reply or a body"),
-    ("tool-versions/src/canary_verdict/answer.rs", 1, "answers of at most JSON_BYTES"),
+    ("tool-versions/src/verdicts/answer.rs", 1, "answers of at most JSON_BYTES"),
     ("tool-registry/src/manifest.rs", 2, "manifests of bounded length; the types hold texts and numbers"),
     ("tool-registry/src/session.rs", 2, "tokens and errors of bounded length; the types hold texts"),
 ];

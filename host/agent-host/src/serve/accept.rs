@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
 use super::connection::{self, Shared};
-use super::connections::{Connections, Open};
+use super::connection_limit::{Connections, Open};
 use super::cores::Cores;
 use crate::tasks::Tasks;
 

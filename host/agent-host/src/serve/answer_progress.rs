@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::connections::Activity;
+use super::connection_limit::Activity;
 use super::http2::Taking;
 
 /// How many requests of a connection may be given up before their answers within a [`PERIOD`], beyond those
@@ -278,7 +278,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for AnswerBody<B> {
 mod tests {
     use futures::FutureExt as _;
 
-    use super::super::connections::Connections;
+    use super::super::connection_limit::Connections;
     use super::*;
     use crate::metrics::HttpMetrics;
 

@@ -23,7 +23,7 @@ use tower::Service as _;
 
 use super::answer_progress::{AnswerBody, AnswerSocket, Answering, Answers};
 use super::connection_errors;
-use super::connections::Open;
+use super::connection_limit::Open;
 use super::http2::{self, Streams, Taking};
 use super::timeouts::Timeouts;
 use super::unread_body::{self, BodyLimits, Lent, LentBody, Rest};

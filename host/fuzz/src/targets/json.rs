@@ -11,7 +11,7 @@ use agent_core::words::{Catalog, Event, ToolCall, ToolOutcome};
 use json_schema::{Fuel, MemoryBudget, PRIVATE_NAMES, ReadError, Schema, SchemaBudget};
 use run_service::testing::read_nested;
 use serde_json::Value;
-use tool_versions::canary_verdict::answer::{ComparedAnswer, agree};
+use tool_versions::verdicts::answer::{ComparedAnswer, agree};
 
 use super::parts;
 

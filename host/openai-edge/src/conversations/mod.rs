@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 use super::documented;
 use super::input::{metadata, parameters};
 use super::responses::{item_schema, request_schema};
-use super::run::place::OWN_NAME;
+use super::run::conversation_state::OWN_NAME;
 use http_edge::answer;
 use http_edge::body::Payload;
 use http_edge::openapi::{Operation, tags};

@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use super::super::head::Head;
 use super::super::input::parameters::{self, Fields};
+use super::super::run::conversation_state::Place;
 use super::super::run::kept::MOST_BYTES;
-use super::super::run::place::Place;
 use super::super::run::stream;
 use super::current_response::{PREFIX, pending_turn};
 use super::request::ResponsesRequest;

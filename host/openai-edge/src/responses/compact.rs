@@ -15,7 +15,7 @@ use super::super::head::Head;
 use super::super::input::conversation::Conversation;
 use super::super::input::{compaction, content, parameters};
 use super::super::items::turn_items;
-use super::super::run::place::{PREVIOUS, Place};
+use super::super::run::conversation_state::{PREVIOUS, Place};
 use super::super::run::waiting;
 use super::current_response::turns_before;
 use super::{item_schema, references, request, request_schema, response, response_schema};

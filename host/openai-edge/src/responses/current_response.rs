@@ -9,8 +9,8 @@ use run_service::jobs::ERROR_NOT_KEPT;
 use serde_json::{Value, json};
 
 use super::super::head::now_ms;
+use super::super::run::conversation_state::{OWN_NAME, PREVIOUS, Place};
 use super::super::run::kept::MOST_BYTES;
-use super::super::run::place::{OWN_NAME, PREVIOUS, Place};
 use super::response::Frame;
 use http_edge::VariantB;
 use http_edge::answer;

@@ -21,9 +21,9 @@ use super::super::input::approvals::{ApprovalAnswer, ApprovalId, refuse_twice, r
 use super::super::input::parameters::Fields;
 use super::super::input::rules;
 use super::super::run::continued::{Continued, ContinuedTurn};
+use super::super::run::conversation_state::Place;
 use super::super::run::kept::{Keep, SaidBefore};
 use super::super::run::paused;
-use super::super::run::place::Place;
 use super::super::run::stream::{InProtocol, WriteRun};
 use super::current_response::turns_before;
 use super::references::output_of;

@@ -8,7 +8,7 @@ use super::super::input::conversation::{Conversation, RunInput, check_length};
 use super::super::input::parameters::{self, Fields, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::super::input::{allowed_tools, approvals, compaction, content, functions, metadata, rules};
 use super::super::items::UNANSWERED;
-use super::super::run::place::Place;
+use super::super::run::conversation_state::Place;
 use http_edge::variant_b::error::Problem;
 
 /// What a client asks.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::input::parameters::{OF_COMPLETIONS, OF_OUTPUT, STREAM, TEMPERATURE};
 use super::super::input::{compaction, images, rules};
 use super::super::models;
-use super::super::run::place::{PREVIOUS, STORE};
+use super::super::run::conversation_state::{PREVIOUS, STORE};
 use super::background::BACKGROUND;
 use http_edge::openapi::schema_parts::{always, of, reference};
 use http_edge::request::Field;

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::super::head::now_ms;
 use super::continued::Continued;
+use super::conversation_state::Place;
 use super::last_response::{LastResponse, OfConnection};
-use super::place::Place;
 use http_edge::variant_b::asking::Asking;
 use http_edge::variant_b::state::Shared;
 

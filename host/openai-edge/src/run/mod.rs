@@ -4,11 +4,11 @@
 //! the one of a connection, without a store. `continued`: the conversation that is named beside one.
 
 pub(super) mod continued;
+pub(super) mod conversation_state;
 pub(super) mod final_words;
 pub(super) mod kept;
 pub(super) mod last_response;
 pub(super) mod paused;
-pub(super) mod place;
 pub(super) mod sent_text;
 pub(super) mod stream;
 pub(super) mod waiting;

@@ -12,7 +12,7 @@ use super::documented;
 use super::head::Head;
 use super::input::parameters;
 use super::responses::go_on::GoOn;
-use super::run::place::Place;
+use super::run::conversation_state::Place;
 use super::run::stream;
 use chunks::UiChunks;
 use http_edge::body::Payload;

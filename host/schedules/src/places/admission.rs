@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::future::{block_on, spawn};
 
 use super::admission::Admission;
-use crate::primitives::point;
+use crate::locks::point;
 use crate::time::{Duration, timeout};
 
 const PERMITS: usize = 2;

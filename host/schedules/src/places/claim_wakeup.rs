@@ -8,7 +8,7 @@ use shuttle::rand::{Rng as _, thread_rng};
 
 use super::claim_wakeup::ClaimWakeup;
 use crate::Mutex;
-use crate::primitives::point;
+use crate::locks::point;
 use crate::time::Duration;
 
 const JOBS: usize = 3;

@@ -9,7 +9,7 @@ use agent_core::words::Event;
 use shuttle::future::{block_on, spawn};
 
 use super::live::{Live, LiveJournal, LiveRuns};
-use crate::primitives::point;
+use crate::locks::point;
 
 const RUN: &str = "run_1";
 const EVENTS: u64 = 3;

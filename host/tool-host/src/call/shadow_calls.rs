@@ -7,7 +7,7 @@ use std::time::Instant;
 use agent_core::ports::ToolRequest;
 use agent_core::words::ToolReturn;
 use futures::StreamExt as _;
-use tool_versions::canary_verdict::answer::{ComparedAnswer, agree};
+use tool_versions::verdicts::answer::{ComparedAnswer, agree};
 
 use super::tool::Tool;
 use crate::rollout::{ShadowCall, Side, TrialPart};

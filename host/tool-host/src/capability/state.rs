@@ -21,8 +21,9 @@ use crate::capability::secrets::SecretsState;
 use crate::capability::toolbox::ToolboxState;
 use crate::capability::wasi::WasiState;
 use crate::capability::wasi_http::HttpState;
+use crate::limits::ToolLimits;
+use crate::limits::memory_limiter::Limiter;
 use crate::limits::progress::Progress;
-use crate::limits::{Limiter, ToolLimits};
 
 /// State of one call. Made for it and thrown away after it.
 pub(crate) struct CallState {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use agent_core::ports::ToolRequest;
 use agent_core::words::{ToolOutcome, Trial, TrialKind};
-use tool_versions::canary_verdict::sample::{is_in, is_shadowed};
-use tool_versions::canary_verdict::{count, count_cancelled, count_comparison};
+use tool_versions::verdicts::sample::{is_in, is_shadowed};
+use tool_versions::verdicts::{count, count_cancelled, count_comparison};
 
 use super::call_counter::{CallCounter, Side};
 use crate::component::Component;

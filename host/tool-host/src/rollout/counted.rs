@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use agent_core::ports::VersionsError;
 use agent_core::words::TrialCounts;
-use tool_versions::canary_verdict::trap_verdict::{FIRST_CALLS, because};
-use tool_versions::canary_verdict::{Verdict, judge};
 use tool_versions::record::Change;
+use tool_versions::verdicts::rollback_on_traps::{FIRST_CALLS, because};
+use tool_versions::verdicts::{Verdict, judge};
 
 use super::call_counter::CallCounter;
 use super::canary::RunningTrial;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agent_core::words::{ComponentRecord, Millis, ToolOutcome};
-use tool_versions::canary_verdict::trap_verdict::FIRST_CALLS;
-use tool_versions::canary_verdict::{count, has_run};
+use tool_versions::verdicts::rollback_on_traps::FIRST_CALLS;
+use tool_versions::verdicts::{count, has_run};
 
 use super::call_counter::{CallCounter, Side};
 

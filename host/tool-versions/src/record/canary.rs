@@ -4,7 +4,7 @@ use agent_core::ports::{AdminError, AdminResult, TrialRequest};
 use agent_core::words::{Trial, TrialKind, TrialState};
 
 use super::draft::{Draft, is_approved};
-use crate::canary_verdict::check_options;
+use crate::verdicts::check_options;
 
 /// Most reasons of a failure that are kept, and most characters of each.
 const MOST_REASONS: usize = 8;

@@ -1,7 +1,6 @@
 //! What the rules say: tables of what an operator meets, and properties of everything else.
 
 mod approval;
-mod canary_verdict;
 mod component;
 mod diff;
 mod record;
@@ -9,6 +8,7 @@ mod record_invariants;
 mod rollback;
 mod schema_diff;
 mod user_shares;
+mod verdicts;
 
 use std::collections::BTreeMap;
 

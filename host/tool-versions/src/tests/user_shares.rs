@@ -3,9 +3,9 @@
 
 use agent_core::words::{CallCounts, Thresholds, TrialCounts, UserCounts};
 
-use super::canary_verdict::{calls, canary, sums};
-use crate::canary_verdict::trap_verdict::because;
-use crate::canary_verdict::{Verdict, judge};
+use super::verdicts::{calls, canary, sums};
+use crate::verdicts::rollback_on_traps::because;
+use crate::verdicts::{Verdict, judge};
 
 /// The calls of both versions by each of these users.
 fn of_users(users: &[(&str, CallCounts, CallCounts)]) -> TrialCounts {

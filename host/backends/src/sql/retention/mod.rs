@@ -2,12 +2,12 @@
 //! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`).
 //!
 //! Each finds what has ended along an index, in steps, and removes a step in one transaction. On PostgreSQL
-//! runs lie in partitions by month (`partitions.rs`), which are dropped as a whole (`months.rs`).
+//! runs lie in partitions by month (`partitions.rs`), which are dropped as a whole (`drop_partitions.rs`).
 
 mod conversations;
+mod drop_partitions;
 mod ids;
 mod jobs;
-mod months;
 pub(super) mod partitions;
 mod recordings;
 mod runs;
@@ -21,7 +21,7 @@ use agent_core::ports::{
 };
 use boxed_async::boxed_async;
 
-use self::months::Bound;
+use self::drop_partitions::Bound;
 use self::partitions::{LargeTables, make_months_ahead};
 use self::unended::{MAY_GO_ON, WAITS_FOR_SOMEBODY};
 use super::error::describe;
@@ -56,8 +56,8 @@ impl SqlRetention {
 
     async fn ended_runs(&self, before: SystemTime, from: Option<&str>, most: u32) -> sqlx::Result<EndedPage> {
         let over = match &self.pool {
-            SqlPool::Postgres(pool) if months::are_dropped_whole(self.bounds) => {
-                Some(months::over(pool, before).await?)
+            SqlPool::Postgres(pool) if drop_partitions::are_dropped_whole(self.bounds) => {
+                Some(drop_partitions::over(pool, before).await?)
             }
             _ => None,
         };
@@ -101,7 +101,7 @@ impl Retention for SqlRetention {
                     make_months_ahead(pool, LargeTables::Read).await;
                 }
                 let unless = if self.has_jobs_elsewhere { MAY_GO_ON } else { WAITS_FOR_SOMEBODY };
-                months::drop_step(pool, Bound { before, unless }, from).await.map_err(failed)
+                drop_partitions::drop_step(pool, Bound { before, unless }, from).await.map_err(failed)
             }
             _ => Ok(DropStep::default()),
         }

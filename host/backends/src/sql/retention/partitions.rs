@@ -1,4 +1,4 @@
-//! Partitions of the tables of runs: one a month, on PostgreSQL. What is made here is dropped in `months.rs`.
+//! Partitions of the tables of runs: one a month, on PostgreSQL. What is made here is dropped in `drop_partitions.rs`.
 //!
 //! Both tables are `PARTITION BY RANGE (run_id)` (migration 15). Ids that this program makes begin with their
 //! time, so a month is a range of ids, from the first possible one of the month on. Months are made ahead, by
@@ -283,7 +283,7 @@ async fn drop_constraints(connection: &mut PgConnection, table: &'static str) ->
 }
 
 /// Carries out a statement about tables, which takes no parameters. What stands in it are names and ids that
-/// are made here and by [`MISSING`], or names of months that `months.rs` has looked at.
+/// are made here and by [`MISSING`], or names of months that `drop_partitions.rs` has looked at.
 pub(super) async fn execute(db: &mut PgConnection, sql: String) -> sqlx::Result<()> {
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await.map(drop)
 }

@@ -2,7 +2,7 @@
 //! (`unended.rs`). Each goes with its record, its journal, and what its tools were answered over HTTP.
 //!
 //! Ids of runs do not grow with time everywhere (those of jobs on Redis are digests), so the way goes along
-//! the index of when runs ended. Months of runs that are dropped as a whole are in `months.rs`.
+//! the index of when runs ended. Months of runs that are dropped as a whole are in `drop_partitions.rs`.
 
 use std::time::SystemTime;
 
@@ -11,8 +11,8 @@ use futures::TryFutureExt as _;
 
 use sqlx::AssertSqlSafe;
 
+use super::drop_partitions::Month;
 use super::ids::{as_json, of_dialect, with_ids};
-use super::months::Month;
 use super::recordings;
 use super::unended::{UNDER_WAY, WAITS_FOR_SOMEBODY, run_has_ended, run_is_under_way};
 use crate::sql::text_columns::{escape, unescape};

@@ -7,9 +7,9 @@ use agent_core::words::{CallCounts, Thresholds, ToolOutcome, Trial, TrialCounts,
 use proptest::prelude::*;
 
 use super::digest;
-use crate::canary_verdict::answer::{ComparedAnswer, agree};
-use crate::canary_verdict::sample::{is_in, is_shadowed};
-use crate::canary_verdict::{Verdict, check_options, count, count_cancelled, count_comparison, judge};
+use crate::verdicts::answer::{ComparedAnswer, agree};
+use crate::verdicts::sample::{is_in, is_shadowed};
+use crate::verdicts::{Verdict, check_options, count, count_cancelled, count_comparison, judge};
 
 fn trial(kind: TrialKind, thresholds: Thresholds) -> Trial {
     Trial {

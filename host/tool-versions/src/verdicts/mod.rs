@@ -2,14 +2,14 @@
 //! when it has failed or passed.
 //!
 //! Every replica decides alike: `sample` takes runs and calls by a hash, and [`judge`] sees the sums of all
-//! replicas. `statistics` keeps it from judging by chance, `trap_verdict` judges a version that serves, tried
+//! replicas. `statistics` keeps it from judging by chance, `rollback_on_traps` judges a version that serves, tried
 //! or not. What a verdict leads to is in `record`.
 
 pub mod answer;
 mod durations;
+pub mod rollback_on_traps;
 pub mod sample;
 mod statistics;
-pub mod trap_verdict;
 
 use std::mem::discriminant;
 use std::time::Duration;
