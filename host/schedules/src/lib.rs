@@ -3,8 +3,8 @@
 //!
 //! - [`PLACES`]: what is tried, each with promises and with a bug that was planted into its sources.
 //! - [`run`]: a number of schedules of one of them.
-//! - `locks`, `sync`, `time`: what these sources find under the names `tokio`, `parking_lot` and `arc_swap`. This crate
-//!   goes by those names itself (`extern crate self as`), so that no line of the sources is another one here.
+//! - `locks`, `sync`, `time`: what these sources find under the names `tokio`, `parking_lot` and `arc_swap`.
+//!   This crate goes by those names itself (`extern crate self as`), so that no line of the sources differs.
 //! - `real`, `planted`: these sources, copied by `build.rs`, and the same with a bug each. `places/`: what is
 //!   done with them, and promised.
 //!

@@ -2,8 +2,8 @@
 //! when it has failed or passed.
 //!
 //! Every replica decides alike: `sample` takes runs and calls by a hash, and [`judge`] sees the sums of all
-//! replicas. `statistics` keeps it from judging by chance, `rollback_on_traps` judges a version that serves, tried
-//! or not. What a verdict leads to is in `record`.
+//! replicas. `statistics` keeps it from judging by chance, `rollback_on_traps` judges a version that serves,
+//! tried or not. What a verdict leads to is in `record`.
 
 pub mod answer;
 mod durations;

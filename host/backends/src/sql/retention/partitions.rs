@@ -1,4 +1,4 @@
-//! Partitions of the tables of runs: one a month, on PostgreSQL. What is made here is dropped in `drop_partitions.rs`.
+//! Partitions of the tables of runs: one a month, on PostgreSQL. `drop_partitions.rs` drops them.
 //!
 //! Both tables are `PARTITION BY RANGE (run_id)` (migration 15). Ids that this program makes begin with their
 //! time, so a month is a range of ids, from the first possible one of the month on. Months are made ahead, by
