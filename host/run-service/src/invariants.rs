@@ -304,8 +304,8 @@ impl Fold {
                 if self.answered.contains(&false) {
                     return Err(ONE_ANSWER);
                 }
-                let is_last = output_fault.is_none() && is_answer(reply);
-                self.has_ended = is_last || last_by.is_some();
+                let is_last = last_by.is_some() || (output_fault.is_none() && reply.tool_calls.is_empty());
+                self.has_ended = is_last && !is_empty(reply);
                 self.answered = vec![false; if last_by.is_some() { 0 } else { reply.tool_calls.len() }];
                 self.waits.clear();
             }
@@ -351,15 +351,15 @@ impl Fold {
     }
 }
 
-/// Whether a run ends with that reply, if nothing is wrong with it.
-fn is_answer(reply: &ModelReply) -> bool {
-    reply.tool_calls.is_empty() && !reply.content.is_empty()
+/// Whether a reply neither says nor asks for anything: then the model is asked the same once more.
+fn is_empty(reply: &ModelReply) -> bool {
+    reply.tool_calls.is_empty() && reply.content.trim().is_empty()
 }
 
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{asks_for, failed, record, says, task};
-    use agent_core::words::{ToolReceipt, ToolReturn, Usage};
+    use agent_core::words::{Limit, ToolReceipt, ToolReturn, Usage};
     use serde_json::json;
 
     use super::*;
@@ -381,6 +381,10 @@ mod tests {
     fn a_journal_begins_and_ends_once_and_answers_what_was_asked() {
         let asks = || Event::from(asks_for(&[("1", "echo", json!({})), ("2", "echo", json!({}))]));
         let (done, taken) = (|| Event::from(says("done")), || Event::TakenUp { by: "a".into() });
+        let last = |text: &str| {
+            let (reply, last_by) = (says(text), Some(Limit::Tokens));
+            Event::ModelReplied { reply, input_tokens: None, last_by, output_fault: None }
+        };
         for (events, rule) in [
             (vec![], None),
             (vec![started(), asks(), taken(), returned(1), returned(0), done(), taken()], None),
@@ -391,6 +395,9 @@ mod tests {
             (vec![started(), asks(), returned(0), done()], Some(ONE_ANSWER)),
             (vec![started(), asks(), returned(0), returned(0)], Some(ONE_ANSWER)),
             (vec![started(), returned(0)], Some(ONE_ANSWER)),
+            (vec![started(), Event::from(says(" \n")), done()], None),
+            (vec![started(), last(""), last("done")], None),
+            (vec![started(), last("done"), done()], Some(ONE_END)),
         ] {
             assert_eq!(broken(&events), rule, "{events:?}");
         }

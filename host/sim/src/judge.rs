@@ -9,8 +9,8 @@ use agent_core::ports::ConversationStore as _;
 use agent_core::ports::queue::MOST_LOSSES;
 use agent_core::ports::webhooks::WebhookMessage;
 use agent_core::words::{
-    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, Wait, WebhookState,
-    short_run,
+    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, ToolOutcome, Wait,
+    WebhookState, short_run,
 };
 use run_service::invariants::{self, Broken};
 
@@ -30,6 +30,7 @@ pub const END_TOLD: &str = "a reader is told the end that its run has come to";
 pub const LAST_EVENTS: &str = "the last events of a run are lost with their process only";
 pub const ONE_JOB: &str = "what was submitted once is one job";
 pub const RECORD_KEPT: &str = "a record of how a run ended stays";
+pub const NOT_DENIED: &str = "nobody is told of a call that acted that it did not run";
 pub const GOES_ON: &str = "a job goes on soon after it was decided about";
 pub const NO_LEAK: &str = "what was held is given back";
 
@@ -114,6 +115,7 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     judge_streams(world);
     judge_shown(world);
     judge_records(world);
+    judge_receipts(world);
     judge_ends(world);
     judge_families(world);
     judge_decisions(world);
@@ -323,6 +325,40 @@ fn judge_records(world: &World) {
         };
         world.holds(is_kept, RECORD_KEPT, || format!("{run_id}: {outcome:?}"));
     }
+}
+
+/// What the ends of runs say of calls that must not be repeated and have acted. Their beginnings are in the
+/// journal by then.
+fn judge_receipts(world: &World) {
+    let acts = world.promises.lock().acts.clone();
+    for record in world.runs.records() {
+        let events = world.events(&record.id);
+        let asked = calls_of(&record.id, &events);
+        let Ok(Some(end)) = recorded_end(events, None) else { continue };
+        for ((id, tool), receipt) in asked.into_iter().zip(&end.tool_calls) {
+            let is_told_so = receipt.outcome == ToolOutcome::NotRun;
+            let has_acted = tool != "look" && acts.contains_key(&id);
+            world.holds(!(is_told_so && has_acted), NOT_DENIED, || id);
+        }
+    }
+}
+
+/// The calls that a run asked for, by the ids under which they are made, with their tools.
+fn calls_of(run_id: &str, events: &[Event]) -> Vec<(String, String)> {
+    let (mut calls, mut replies) = (Vec::new(), 0);
+    for event in events {
+        let asked = match event {
+            Event::Started { task, .. } => task.options.call.as_slice(),
+            Event::ModelReplied { reply, .. } => {
+                replies += 1;
+                reply.tool_calls.as_slice()
+            }
+            _ => continue,
+        };
+        let id = |index| format!("{run_id}.{replies}.{index}");
+        calls.extend(asked.iter().enumerate().map(|(index, call)| (id(index), call.name.clone())));
+    }
+    calls
 }
 
 /// What is kept of the runs of jobs that have ended. It is written behind the end, so that whoever ended the

@@ -24,6 +24,12 @@ impl Run {
         open.filter_map(|open| Some((&open.wait, open.wait.child.as_ref()?)))
     }
 
+    /// Tokens that were used, or that a child run may use which is not known to have ended.
+    pub(super) fn spoken_for(&self) -> u64 {
+        let given = self.children().map(|(_, child)| child.tokens);
+        given.fold(self.usage.total(), u64::saturating_add)
+    }
+
     /// Whether the run still waits for the end of a child: it has not ended itself, nor is that decided.
     pub fn waits_for(&self, wait: &str) -> bool {
         matches!(self.waiting, Waiting::Tools(_)) && self.children().any(|(open, _)| open.id == wait)
@@ -36,8 +42,7 @@ impl Run {
     /// part does not pay for a single model call has none of it, and is not begun ([`Self::child_refusal`]).
     pub fn begin_children(&self, waits: &mut [Wait]) {
         let is_child = |wait: &&mut Wait| wait.shown.tool == RUN_AGENT && wait.kind.is_child();
-        let given = self.children().map(|(_, child)| child.tokens).sum::<u64>();
-        let used = self.usage.total().saturating_add(given).saturating_add(self.next_input());
+        let used = self.spoken_for().saturating_add(self.next_input());
         let left = self.task.limits.tokens.saturating_sub(used);
         let count = waits.iter_mut().filter(is_child).count().max(1) as u64;
         for wait in waits.iter_mut().filter(is_child) {
@@ -131,7 +136,10 @@ mod tests {
     use crate::agent_loop::Step;
     use crate::ports::WaitingCall;
     use crate::testing::{EchoTools, asks_for, task};
-    use crate::words::{ClientFunction, Decision, Event, ToolOutcome, Usage, Verdict, WaitKind};
+    use crate::words::{
+        BYTES_PER_TOKEN, ClientFunction, Decision, Event, ToolOutcome, ToolReceipt, ToolReturn, Usage,
+        Verdict, WaitKind,
+    };
 
     /// A run of that depth which asks for these child runs, and the waits for them.
     fn asking(depth: u32, calls: &[serde_json::Value]) -> (Run, Vec<Wait>) {
@@ -256,6 +264,23 @@ mod tests {
             assert_eq!(answer.receipt.detail.unwrap().child.as_ref(), Some(child));
             assert!(run.on(ended(&waits[0], true, 100)).is_err(), "it ends once");
         }
+    }
+
+    /// Otherwise the child would use them behind the answer, and the run could not read what either says.
+    #[test]
+    fn an_answer_beside_an_open_child_leaves_it_its_tokens() {
+        let (mut run, waits) = asking(0, &[json!({ "task": "a" }), json!({ "task": "b" })]);
+        run.on(ended(&waits[0], true, 0)).unwrap();
+        let of_other = waits[1].child.as_ref().unwrap().tokens;
+        let left = run.task.limits.tokens - run.usage().total() - run.next_input();
+        let fits = |run: &Run, tokens: u64| {
+            let content = "x".repeat(usize::try_from(tokens * BYTES_PER_TOKEN).unwrap());
+            let receipt = ToolReceipt::new(RUN_AGENT, ToolOutcome::Ok);
+            run.fit(0, ToolReturn { content, receipt }).receipt.outcome == ToolOutcome::Ok
+        };
+        assert!(fits(&run, left - of_other - 500) && !fits(&run, left - of_other));
+        run.on(ended(&waits[1], true, 0)).unwrap();
+        assert!(fits(&run, left - of_other), "it has ended, and used nothing");
     }
 
     #[test]

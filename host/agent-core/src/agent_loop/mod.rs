@@ -423,18 +423,30 @@ impl Run {
     /// The answer to a call that is not made.
     fn refuse(&self, index: usize, call: &ToolCall) -> Option<ToolReturn> {
         if self.interrupted.contains(&index) {
-            let mut refusal = refusal::interrupted(call);
-            refusal.receipt.nested = self.nested.get(&index).copied().unwrap_or_default();
-            return Some(refusal);
+            return Some(self.broken_off(index, call));
         }
         refusal::refuse(&self.catalog, index, call)
             .or_else(|| self.repeats.is_pointless(call).then(|| refusal::remind(call)))
     }
 
-    /// Answers calls that will not be made any more, so that the transcript stays whole.
+    /// The answer to a call that was begun and is not made again: what it did is not known.
+    fn broken_off(&self, index: usize, call: &ToolCall) -> ToolReturn {
+        let mut answer = refusal::interrupted(call);
+        answer.receipt.nested = self.nested.get(&index).copied().unwrap_or_default();
+        answer
+    }
+
+    /// Answers calls that will not be made any more, so that the transcript stays whole. One that was begun,
+    /// or has called other tools, may have had an effect: nobody is told of it that nothing ran.
     fn leave_unanswered(&mut self, calls: Calls, why: &str) {
-        for (call, answer) in calls {
-            let answer = answer.unwrap_or_else(|| refusal::not_run(&call, why));
+        for (index, (call, answer)) in calls.into_iter().enumerate() {
+            let was_begun = self.started.contains(&index)
+                || self.interrupted.contains(&index)
+                || self.nested.contains_key(&index);
+            let answer = answer.unwrap_or_else(|| match was_begun {
+                true => self.broken_off(index, &call),
+                false => refusal::not_run(&call, why),
+            });
             self.answer(&call, Some(answer));
         }
     }

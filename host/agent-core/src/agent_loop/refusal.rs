@@ -74,7 +74,7 @@ pub(super) fn ended(call: &ToolCall, answer: &str, is_answered: bool, job_id: Op
     ended
 }
 
-/// The answer to a call that was under way when its worker died and must not be made twice.
+/// The answer to a call that was under way when its worker died or its run ended and must not be made twice.
 pub fn interrupted(call: &ToolCall) -> ToolReturn {
     let text = "Error: the call was interrupted, and it is not known whether it had an effect. It was not made again, \
                 because this tool may not be called twice for one purpose. Find out by other means, or say in your reply \

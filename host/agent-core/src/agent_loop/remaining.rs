@@ -8,8 +8,8 @@ use crate::words::{Limit, RunLimits, StopReason, ToolCall, ToolReturn};
 
 impl Run {
     /// What the model is told of a tool's answer to an open call: itself, or how much shorter it has to be
-    /// for the run to go on. To be journaled as it comes from here, so that it is decided once, in the order
-    /// in which the answers of a reply come.
+    /// for the run to go on, with what its open children may use. To be journaled as it comes from here, so
+    /// that it is decided once, in the order in which the answers of a reply come.
     pub fn fit(&self, index: usize, answer: ToolReturn) -> ToolReturn {
         let Waiting::Tools(calls) = &self.waiting else { return answer };
         if self.has_given_call() {
@@ -21,7 +21,7 @@ impl Run {
         };
         let others = calls.iter().filter(|(_, answer)| answer.is_none()).count() - 1;
         let input = calls.iter().filter_map(read).fold(self.next_input(), u64::saturating_add);
-        let room = budget::answer_room(self.task.limits.tokens, self.usage.total(), input);
+        let room = budget::answer_room(self.task.limits.tokens, self.spoken_for(), input);
         refusal::fit(call, answer, room, others)
     }
 

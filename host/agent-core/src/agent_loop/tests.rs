@@ -267,6 +267,28 @@ fn a_cancelled_run_ends_with_what_it_has() {
     );
 }
 
+/// Whoever paid is not to be told that nothing was paid.
+#[test]
+fn a_call_that_was_begun_when_its_run_was_cancelled_is_not_said_to_be_not_run() {
+    let calls = [("1", "echo", json!({})), ("2", "add", json!({})), ("3", "echo", json!({}))];
+    let nested = Event::NestedStarted { index: 2, number: 0, name: "add".into() };
+    for markers in [vec![], vec![Event::TakenUp { by: "b".into() }]] {
+        let (mut run, _) = start(RunLimits::default());
+        run.on(replied(asks_for(&calls))).unwrap();
+        run.on(Event::ToolsStarted { indexes: vec![1] }).unwrap();
+        run.on(nested.clone()).unwrap();
+        for marker in markers {
+            run.on(marker).unwrap();
+        }
+        let result = done(run.on(Event::Cancelled).unwrap());
+        let told = result.tool_calls.iter().map(|receipt| (receipt.outcome, receipt.nested));
+        let interrupted = ToolOutcome::Interrupted;
+        let expected = [(ToolOutcome::NotRun, 0), (interrupted, 0), (interrupted, 1)];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert!(answers(&result)[1].1.contains("it is not known whether it had an effect"));
+    }
+}
+
 #[test]
 fn an_event_that_answers_nothing_is_refused() {
     let (mut run, _) = start(RunLimits::default());

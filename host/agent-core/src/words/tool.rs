@@ -15,8 +15,8 @@ pub enum ToolOutcome {
     InvalidArguments,
     /// No tool of that name is loaded; nothing ran.
     UnknownTool,
-    /// The call was under way when its worker died, and its tool is neither read-only nor idempotent: whether
-    /// it had an effect is not known, and it is not made again.
+    /// The call was under way when its worker died or its run ended, and its tool is neither read-only nor
+    /// idempotent: whether it had an effect is not known, and it is not made again.
     Interrupted,
     /// The run did not make the call: it ended before, made it twice already for the same answer, or there
     /// were too many calls in one reply. Nothing ran.

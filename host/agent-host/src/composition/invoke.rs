@@ -227,7 +227,8 @@ impl SharedDeps<'_> {
 
     /// What results that are kept depend on, beside the question and the tools.
     fn answerer(&self) -> Answerer {
-        Answerer::new(self.model.name().to_owned(), self.instructions.as_deref())
+        let answerer = Answerer::new(self.model.name().to_owned(), self.instructions.as_deref());
+        answerer.with_wait_tools(self.config.wait_tools)
     }
 
     /// A run that has to wait for somebody is handed over to the queue, where there is one and a store.

@@ -59,6 +59,7 @@ pub(crate) fn build(
     let runs = stores.runs;
     let jobs = Jobs::new(shared.queue.clone()).until(stores.stopping).spawned_by(parts.spawn.clone());
     let jobs = jobs.recorded_in(runs.clone()).watched_in(parts.live.clone());
+    let jobs = jobs.with_wait_tools(config.agent.wait_tools);
     let jobs = match parts.for_cancelled_jobs(context.journal.clone()) {
         Some(runs) => jobs.ending(runs),
         None => jobs,

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use agent_core::chosen_tools;
 use agent_core::ports::webhooks::NewWebhook;
 use agent_core::words::{JobData, Options};
 use axum::Extension;
@@ -82,7 +81,8 @@ async fn check_options(edge: &Shared, caller: &Caller, options: &Options) -> Res
     if options.tools.is_some() {
         edge.variant.tool_calls.prepared().await?;
         let tools = edge.variant.toolbox.current_for(&caller.principal());
-        chosen_tools::check(tools.catalog(), options.tools.as_deref()).map_err(InvokeError::from)?;
+        let checked = edge.variant.jobs.check_tools(tools.catalog(), options.tools.as_deref());
+        checked.map_err(InvokeError::from)?;
     }
     Ok(())
 }

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::backoff::Backoff;
+use agent_core::chosen_tools::UnknownTools;
 use agent_core::ports::{JobQueue, QueueError, RunStore, Spawn};
 use agent_core::trace::InTrace as _;
-use agent_core::words::{CancelOutcome, Job, JobData, JobPage, JobQuery, JobStatus};
+use agent_core::words::{CancelOutcome, Catalog, Job, JobData, JobPage, JobQuery, JobStatus};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,7 @@ pub use worker::{Worker, WorkerContext};
 
 use self::wakeups::{JobSignals, Watcher};
 use crate::job_pages::read_page;
+use crate::layers::wait_tools;
 use crate::live::LiveRuns;
 
 /// How many jobs a process works on at once, unless it is told otherwise
@@ -77,6 +79,8 @@ pub struct Jobs {
     live: LiveRuns,
     /// Tasks that go on when their caller leaves are begun by it; absent where callers stay.
     spawn: Option<Arc<dyn Spawn>>,
+    /// Whether the runs of the jobs have the tools to wait with.
+    has_wait_tools: bool,
 }
 
 impl Jobs {
@@ -84,7 +88,8 @@ impl Jobs {
     pub fn new(queue: Arc<dyn JobQueue>) -> Self {
         let (signals, stopping) = (JobSignals::default(), CancellationToken::new());
         let live = LiveRuns::default();
-        Self { queue, signals, stopping, cancelled: None, recorded: None, live, spawn: None }
+        let (cancelled, recorded, spawn, has_wait_tools) = (None, None, None, false);
+        Self { queue, signals, stopping, cancelled, recorded, live, spawn, has_wait_tools }
     }
 
     /// Sets that callers who wait are told how their job stands when `stopping` is cancelled.
@@ -117,6 +122,12 @@ impl Jobs {
         Self { spawn: Some(spawn), ..self }
     }
 
+    /// Sets whether the runs of the jobs have the tools to wait with.
+    #[must_use]
+    pub fn with_wait_tools(self, has_wait_tools: bool) -> Self {
+        Self { has_wait_tools, ..self }
+    }
+
     /// How many jobs are worked on here, or waited for by callers of this process.
     pub fn signals(&self) -> usize {
         self.signals.len()
@@ -126,6 +137,11 @@ impl Jobs {
     pub async fn submit(&self, job: &JobData) -> Result<String, QueueError> {
         let span = spans::send();
         self.queue.add(job).in_trace(span.inner()).await
+    }
+
+    /// Refuses chosen tools that the run of a job would not have whose submitter's tools are `catalog`.
+    pub fn check_tools(&self, catalog: &Catalog, chosen: Option<&[String]>) -> Result<(), UnknownTools> {
+        wait_tools::check(catalog, chosen, self.has_wait_tools)
     }
 
     /// Whether jobs may have [options](JobData::options).

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use tracing::{Instrument, debug, error, info, warn};
 
 use super::single_flight::SingleFlight;
-use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer};
+use super::{Ask, Invoke, InvokeError, JsonAnswer, RunAnswer, wait_tools};
 use crate::loop_driver::RunError;
 use crate::outage::Outage;
 pub use key::Answerer;
@@ -232,7 +232,7 @@ impl<I: Invoke + 'static> Parts<I> {
     fn question(&self, ask: &Ask) -> Result<Question, InvokeError> {
         let chosen = ask.options.tools.as_deref();
         let set = self.toolbox.current_for(&ask.principal);
-        chosen_tools::check(set.catalog(), chosen)?;
+        wait_tools::check(set.catalog(), chosen, self.answerer.has_wait_tools)?;
         let tools = chosen_tools::digest(set.catalog(), chosen);
         let key = key::of(&ask.input, &ask.options, &self.answerer, &tools, &ask.grants.digest());
         Ok(Question { key, tools })

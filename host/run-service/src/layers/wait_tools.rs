@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::agent_loop::RUN_AGENT;
+use agent_core::chosen_tools::{self, UnknownTools};
 use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
 use agent_core::words::{
     Catalog, Deciders, OnExpiry, Principal, ShownCall, ToolCall, ToolHints, ToolReturn, ToolSpec, WaitKind,
@@ -75,6 +76,20 @@ pub(super) fn offered(
     };
     let names = ours.iter().map(|spec| spec.name.clone()).collect();
     Arc::new(WithWaits { tools, catalog, names, chosen: chosen.map(<[String]>::to_vec) })
+}
+
+/// Refuses chosen tools that are neither in the catalog, which is the caller's, nor ours, where runs have
+/// those: a run that has them not after all refuses them itself.
+pub(crate) fn check(
+    catalog: &Catalog,
+    chosen: Option<&[String]>,
+    has_wait_tools: bool,
+) -> Result<(), UnknownTools> {
+    let Err(UnknownTools { mut indexes }) = chosen_tools::check(catalog, chosen) else { return Ok(()) };
+    let chosen = chosen.unwrap_or_default();
+    let is_ours = |name: &String| has_wait_tools && SPECS.iter().any(|spec| spec.name == *name);
+    indexes.retain(|index| !chosen.get(*index).is_some_and(is_ours));
+    if indexes.is_empty() { Ok(()) } else { Err(UnknownTools { indexes }) }
 }
 
 fn is_chosen(chosen: Option<&[String]>, name: &str) -> bool {
@@ -323,6 +338,18 @@ mod tests {
             let found = at(arguments).unwrap_err();
             assert!(found.contains(why), "{found}");
         }
+    }
+
+    #[test]
+    fn tools_to_wait_with_may_be_chosen_where_runs_have_them() {
+        let tools = EchoTools::new(&["add"]);
+        let chosen = ["add", ASK_USER, "nope"].map(str::to_owned);
+        for (has_wait_tools, unknown) in [(true, vec![2]), (false, vec![1, 2])] {
+            let refused = check(tools.catalog(), Some(&chosen), has_wait_tools).unwrap_err();
+            assert_eq!(refused.indexes, unknown);
+        }
+        check(tools.catalog(), Some(&chosen[..2]), true).unwrap();
+        check(tools.catalog(), None, false).unwrap();
     }
 
     #[tokio::test]

@@ -11,13 +11,21 @@ pub struct Answerer {
     pub model: String,
     /// Digest of the deployment's instructions, if there are any ([`Answerer::new`]).
     instructions: Option<String>,
+    /// Whether runs have the tools to wait with.
+    pub(super) has_wait_tools: bool,
 }
 
 impl Answerer {
     /// An answerer that asks `model` under these instructions.
     pub fn new(model: String, instructions: Option<&str>) -> Self {
         let digest = instructions.map(|text| format!("sha256:{:x}", Sha256::digest(text)));
-        Self { model, instructions: digest }
+        Self { model, instructions: digest, has_wait_tools: false }
+    }
+
+    /// Sets whether runs have the tools to wait with, which their callers may choose like others.
+    #[must_use]
+    pub fn with_wait_tools(self, has_wait_tools: bool) -> Self {
+        Self { has_wait_tools, ..self }
     }
 }
 

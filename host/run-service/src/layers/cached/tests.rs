@@ -366,6 +366,17 @@ async fn tools_that_the_caller_does_not_have_are_refused_before_anything_is_aske
 }
 
 #[tokio::test]
+async fn tools_to_wait_with_are_chosen_like_others_where_runs_have_them() {
+    for has_wait_tools in [true, false] {
+        let mut bench = bench(ScriptedInvoke::answering("4"));
+        let answerer = Answerer::new("m".into(), None).with_wait_tools(has_wait_tools);
+        let (behind, toolbox) = (behind(&bench.cache), Arc::new(EchoTools::new(&["echo"])));
+        bench.cached = Cached::new(bench.agent.clone(), behind, toolbox, answerer, bench.noted.clone());
+        assert_eq!(bench.choose(&["echo", "ask_user"]).await.is_ok(), has_wait_tools);
+    }
+}
+
+#[tokio::test]
 async fn whether_a_result_is_kept_is_said_by_the_receipts_of_its_run() {
     for (tool, kept) in [("add", 1), ("recall", 0)] {
         let toolbox = Arc::new(EchoTools::new(&["add", "recall"]).telling_users_apart("recall"));

@@ -396,6 +396,8 @@ async fn a_run_that_is_cancelled_drops_what_its_tools_call() {
         names(&journal.events()),
         ["started", "model_replied", "tools_started", "nested_returned", "nested_started", "cancelled"]
     );
+    let receipt = &result.tool_calls[0];
+    assert_eq!((receipt.outcome, receipt.nested), (ToolOutcome::Interrupted, 2), "it may have paid");
     assert_eq!(driver.resume(journal.events()).await.unwrap(), result);
 }
 
