@@ -212,6 +212,30 @@ async fn runs_are_removed_some_at_a_time() {
     assert_eq!(i64::try_from(store.remove(&ids).await.unwrap()), Ok(left));
 }
 
+/// A result may be as large as a journal.
+#[tokio::test]
+async fn jobs_are_removed_some_at_a_time() {
+    let database = Database::sqlite();
+    let pool = migrated(database.pool()).await;
+    let ids: Vec<String> = (10..60).map(|number| number.to_string()).collect();
+    for id in &ids {
+        let insert = AssertSqlSafe(format!(
+            "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at, finished_at) \
+             VALUES ('{id}', 'r', 'u', 'q', 'completed', 1, 1, 1)"
+        ));
+        database.execute(insert).await;
+    }
+    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON jobs WHEN OLD.id = '59' \
+        BEGIN SELECT RAISE(ABORT, 'it is not to go'); END";
+    database.execute(refuse).await;
+    let store = SqlRetention::new(pool, RetainedKind::Jobs);
+    store.remove(&ids).await.unwrap_err();
+    let left = database.number("SELECT COUNT(*) FROM jobs").await;
+    assert!((1..50).contains(&left), "{left} of 50 are left");
+    database.execute("DROP TRIGGER refuse").await;
+    assert_eq!(i64::try_from(store.remove(&ids).await.unwrap()), Ok(left));
+}
+
 #[tokio::test]
 async fn a_new_sqlite_file_gives_the_room_of_what_was_removed_back_and_an_old_one_goes_on() {
     for is_new in [true, false] {

@@ -12,7 +12,7 @@ use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::layers::{Agent, Ask, Invoke, InvokeError, RunAnswer};
 use run_service::testing::scripted_agent;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::harness::{Answers, Fakes, Keys, Service, bearer, idempotency_over, request};
 
@@ -66,8 +66,23 @@ async fn a_store_that_is_away_is_unavailable_and_a_request_without_a_key_does_no
         (answer.status, answer.body.as_str(), answer.header("retry-after")),
         (StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Service temporarily unavailable"}"#, Some("1"))
     );
+    // Nobody knows whether it was claimed.
+    keys.released(1).await;
+    let calls = keys.calls();
     assert_eq!(service.invoke(r#"{"input":"hi"}"#).await.status, StatusCode::OK);
-    assert_eq!(keys.calls(), 1);
+    assert_eq!(keys.calls(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_free_again_whose_claim_was_carried_out_and_not_answered() {
+    let keys = Arc::<Keys>::default();
+    keys.lose_claim();
+    let service = service(&keys);
+    let lost = service.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
+    assert_eq!((lost.status, lost.header("retry-after")), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
+    timeout(LEASE, keys.released(1)).await.unwrap();
+    let again = service.send(from("192.0.2.1:1", r#"{"input":"hi"}"#)).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (StatusCode::OK, None), "{again}");
 }
 
 #[tokio::test(start_paused = true)]

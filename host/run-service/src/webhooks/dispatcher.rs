@@ -2,8 +2,8 @@
 //! became of it.
 //!
 //! One task does all of it, [`AT_ONCE`] deliveries at a time and [`OF_A_USER`] of one user, so that a user
-//! whose receivers hang delays nobody else. A process that dies leaves its claims to the others when their
-//! lease ends.
+//! whose receivers hang delays nobody else. However many do so, a user who has none under way is next when
+//! one of theirs has ended. A process that dies leaves its claims to the others when their lease ends.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -76,6 +76,9 @@ pub struct Dispatcher {
     outage: Outage,
 }
 
+/// The owner of a claim, and a webhook that was claimed.
+type Claimed = (String, Webhook);
+
 /// What is to be written about a webhook, and when it is due again.
 struct Settled {
     webhook: Webhook,
@@ -96,17 +99,16 @@ impl Dispatcher {
         while !stopping.is_cancelled() {
             if deliveries.len() < AT_ONCE && Instant::now() >= next_claim {
                 let room = u32::try_from(AT_ONCE - deliveries.len()).unwrap_or(1);
-                // Of each claim: of a job that was retried meanwhile, one process may have two deliveries.
-                let owner = new_owner();
-                let claimed = beside(&mut deliveries, self.claim(&owner, room)).await;
+                let is_idle = deliveries.is_empty();
+                let claimed = beside(&mut deliveries, self.claim(room, is_idle)).await;
                 // More may be due, of users who have as many deliveries under way as they may, or of anybody.
                 may_be_more = claimed.as_ref().is_some_and(|due| !due.is_empty());
                 next_claim = Instant::now()
                     + claimed
                         .as_ref()
                         .map_or(PAUSE, |due| if due.len() == room as usize { Duration::ZERO } else { POLL });
-                for webhook in claimed.unwrap_or_default() {
-                    deliveries.push(self.attend(owner.clone(), webhook));
+                for (owner, webhook) in claimed.unwrap_or_default() {
+                    deliveries.push(self.attend(owner, webhook));
                 }
             }
             tokio::select! {
@@ -126,14 +128,28 @@ impl Dispatcher {
         }
     }
 
-    async fn claim(&self, owner: &str, most: u32) -> Option<Vec<Webhook>> {
-        let bounds = ClaimBounds { most, of_a_user: OF_A_USER };
-        match self.context.outbox.claim(owner, LEASE, bounds).await {
+    /// Beside others, one of each user who has none under way comes first: users whose receivers hang, and who
+    /// have more due than is ever sent, would else be given each place that becomes free.
+    async fn claim(&self, most: u32, is_idle: bool) -> Option<Vec<Claimed>> {
+        let of_a_user = if is_idle { OF_A_USER } else { 1 };
+        let mut due = self.claim_within(ClaimBounds { most, of_a_user }).await?;
+        let left = most.saturating_sub(u32::try_from(due.len()).unwrap_or(most));
+        if left > 0 && !is_idle {
+            let bounds = ClaimBounds { most: left, of_a_user: OF_A_USER };
+            due.extend(self.claim_within(bounds).await.unwrap_or_default());
+        }
+        Some(due)
+    }
+
+    async fn claim_within(&self, bounds: ClaimBounds) -> Option<Vec<Claimed>> {
+        // Of each claim: of a job that was retried meanwhile, one process may have two deliveries.
+        let owner = new_owner();
+        match self.context.outbox.claim(&owner, LEASE, bounds).await {
             Ok(due) => {
                 if let Some(lasted) = self.outage.ends() {
                     tracing::info!(outage_ms = lasted.as_millis(), "webhooks are delivered again");
                 }
-                Some(due)
+                Some(due.into_iter().map(|webhook| (owner.clone(), webhook)).collect())
             }
             Err(error) => {
                 if self.outage.begins() {

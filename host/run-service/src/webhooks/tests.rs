@@ -346,6 +346,22 @@ async fn a_user_whose_receiver_hangs_delays_nobody_else() {
     assert!(bench.outbox.all().iter().all(|row| row.state == WebhookState::Delivered));
 }
 
+/// As many users as have all deliveries under way together, each with more due than is sent for long.
+#[tokio::test(start_paused = true)]
+async fn users_whose_receivers_hang_are_not_given_each_place_that_becomes_free() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    bench.finish_job().await;
+    *bench.receiver.takes.lock() = Duration::from_secs(20);
+    for number in 0..80 {
+        bench.add_ended(&format!("many-{}", number % 4), "https://tarpit.example/").await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    let others = bench.add_ended("u2", "https://example.org/").await;
+    sleep(Duration::from_secs(45)).await;
+    assert_eq!(bench.row(&others).state, WebhookState::Delivered);
+    assert!(bench.outbox.all().iter().any(|row| row.state == WebhookState::Waiting), "theirs are due yet");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record_of_its_run() {
     let bench = Bench::new(&[Err("the connection was refused")]).await;

@@ -1,8 +1,9 @@
 //! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`), kept conversations
 //! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`).
 //!
-//! Each finds what has ended along an index, in steps, and removes a step in one transaction. On PostgreSQL
-//! runs lie in partitions by month (`partitions.rs`), which are dropped as a whole (`drop_partitions.rs`).
+//! Each finds what has ended along an index, in steps. What may be large is removed twenty at a time, with a
+//! transaction each, and the rest by the step. On PostgreSQL runs lie in partitions by month
+//! (`partitions.rs`), which are dropped as a whole (`drop_partitions.rs`).
 
 mod conversations;
 mod drop_partitions;

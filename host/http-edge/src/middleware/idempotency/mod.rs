@@ -288,7 +288,8 @@ impl Held {
     {
         let Claim { store, digests, owner } = self.lease.claim();
         let claimed = store.claim(digests.key(), owner, KeyTerms::default()).await;
-        if !matches!(claimed, Ok(KeyClaim::Claimed { .. })) {
+        // A claim that was not answered may have been carried out: it is given back when this is dropped.
+        if !matches!(claimed, Ok(KeyClaim::Claimed { .. }) | Err(_)) {
             self.lease.ended();
         }
         let answer = match claimed {

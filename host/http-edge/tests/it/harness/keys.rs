@@ -21,6 +21,7 @@ pub(crate) struct Keys {
     calls: AtomicUsize,
     is_broken: AtomicBool,
     loses_answers: AtomicBool,
+    loses_claim: AtomicBool,
     /// How many answers it fails to keep from now on.
     failures: AtomicUsize,
     answered: Notify,
@@ -72,6 +73,11 @@ impl Keys {
     /// The next answer is not kept, as if its process had died before it could.
     pub(crate) fn lose_answer(&self) {
         self.loses_answers.store(true, Ordering::Relaxed);
+    }
+
+    /// The next claim is carried out, and its answer lost on the way.
+    pub(crate) fn lose_claim(&self) {
+        self.loses_claim.store(true, Ordering::Relaxed);
     }
 
     /// Answers are not kept the next few times, and whoever wants that is told so.
@@ -136,6 +142,9 @@ impl IdempotencyStore for Keys {
         let claim = self.carry_out_claim(key, owner);
         self.claims.send_modify(|claims| *claims += 1);
         drop(self.late.read().await);
+        if self.loses_claim.swap(false, Ordering::Relaxed) {
+            return Err(IdempotencyError("no answer in time".into()));
+        }
         Ok(claim)
     }
 

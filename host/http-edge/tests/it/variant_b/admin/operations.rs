@@ -12,6 +12,7 @@ use http::StatusCode;
 use run_service::live::LiveRuns;
 use run_service::streams::{RunStores, RunStreams};
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 
 use crate::harness::{Answers, Fakes, FixedProbe, Log, b};
 
@@ -226,6 +227,27 @@ async fn jobs_of_everybody_are_counted_listed_cancelled_and_tried_again() {
     assert_eq!(depth().await["waiting"], 1, "the one that is tried again");
     fakes.queue.switch.fail(true);
     assert_eq!(fakes.administer("GET", "/admin/queue", "").await.status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+/// Left between its writes, it would have the failure sent once more and the job not tried again.
+#[tokio::test]
+async fn a_job_is_tried_again_although_whoever_asks_for_that_leaves() {
+    let (fakes, _store) = service().await;
+    let calls = fakes.queue.calls();
+    let asked = async {
+        while fakes.queue.calls() == calls {
+            yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = asked => {}
+        _ = fakes.administer("POST", "/admin/jobs/2/retry", "") => panic!("it was answered before"),
+    }
+    for _ in 0..100 {
+        yield_now().await;
+    }
+    assert_eq!(fakes.queue.job("2").status, JobStatus::Waiting);
 }
 
 #[tokio::test]
