@@ -118,6 +118,25 @@ impl ProviderError {
         ["Request too large", "Prompt tokens limit exceeded"].iter().any(|words| self.message.contains(words))
     }
 
+    /// Whether the request is longer than the model's context. A text that only quotes such words misleads
+    /// nobody but its own caller.
+    pub(crate) fn is_too_long(&self) -> bool {
+        let codes = ["context_length_exceeded", "exceed_context_size_error"];
+        let words = [
+            "context length",
+            "context window",
+            "context size",
+            "context limit",
+            "prompt is too long",
+            "maximum prompt length",
+            "input token count",
+            "max_new_tokens",
+        ];
+        let text: String = self.message.chars().take(300).collect::<String>().to_ascii_lowercase();
+        self.kinds.iter().any(|kind| codes.contains(&kind.as_str()))
+            || words.iter().any(|words| text.contains(words))
+    }
+
     /// Whether the model wrote a call of which the provider could make none, or one against its schema: Groq
     /// answers 400, although the request was fine and another reply may be as well.
     pub(crate) fn is_failed_call(&self) -> bool {
