@@ -21,14 +21,16 @@ use tool_grants::{ComponentGrants, HostMeans, Learned, Learning, PolicyFile};
 
 use crate::call::shadow_calls;
 use crate::compiler::engine::Allocation;
+use crate::component::Component;
 use crate::config::Config;
+use crate::error::LoadError;
 use crate::folder::ANSWER_LIMIT;
-use crate::inventory::{Inventory, Settled};
+use crate::inventory::{Inventory, Settled, shown_server};
 use crate::observer::{SetReport, ToolListing};
 use crate::rollout::{Counted, Rollout};
 use crate::runtime::Runtime;
-use crate::serving::Serving;
 use crate::serving::retired::Swapped;
+use crate::serving::{self, Clash, Serving};
 use policy_reading::PolicyReading;
 
 /// Longest time a start waits for its tools: enough for those that were compiled before. The others are
@@ -230,6 +232,7 @@ impl ToolHost {
         let swapped = !before.serving.all.is_of(&components, &self.runtime.grants.current());
         let counts_others = !before.serving.is_counting(&counted);
         faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
+        faults.extend(self.clashes(&components, &counted));
         let is_same =
             faults == before.faults && preparing == before.preparing && has_no_folder == before.has_no_folder;
         if !swapped && !counts_others && is_same {
@@ -259,6 +262,22 @@ impl ToolHost {
             self.runtime.observer.set_changed(&report);
         }
         self.published.swap(published, |published| published.serving.all.components());
+    }
+
+    /// Why versions that are tried serve no run.
+    fn clashes(&self, components: &[Arc<Component>], counted: &Counted) -> Vec<ToolFault> {
+        let policy = self.runtime.grants.current();
+        let shown = |name: &str| match policy.mcp(name) {
+            Some(_) => shown_server(name),
+            None => format!("{name}.wasm"),
+        };
+        let fault = |Clash { name, tool, other }: Clash| {
+            let error = LoadError::Duplicate { tool, other: shown(&other) };
+            let error =
+                format!("has a canary that serves no run until one of the two is changed: it {error}");
+            ToolFault { file: shown(&name), error }
+        };
+        serving::clashes(components, counted).into_iter().map(fault).collect()
     }
 
     /// The tools that serve.
