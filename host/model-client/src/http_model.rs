@@ -29,6 +29,9 @@ use crate::settings::ProviderSettings;
 /// so that the error says that the run is out of time, not that the model was slow.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(1);
 
+/// How often one call is made again because its provider could make no call of what the model wrote.
+const MOST_FAILED_CALLS: u8 = 2;
+
 /// A model of one provider. Holds a pool of connections, so make one and share it.
 pub struct HttpModel {
     protocol: &'static dyn Protocol,
@@ -70,8 +73,8 @@ impl Model for HttpModel {
         let Some(deltas) = request.deltas else { return self.negotiate(request, None).await };
         let told = ToldDeltas { deltas, has_told: AtomicBool::new(false) };
         let replied = self.negotiate(request, Some(&told)).await;
-        if replied.is_err() && told.has_told.load(Ordering::Relaxed) {
-            told.deltas.reset();
+        if replied.is_err() {
+            told.take_back();
         }
         replied
     }
@@ -81,6 +84,15 @@ impl Model for HttpModel {
 struct ToldDeltas<'a> {
     deltas: &'a dyn Deltas,
     has_told: AtomicBool,
+}
+
+impl ToldDeltas<'_> {
+    /// What was told of the reply does not count.
+    fn take_back(&self) {
+        if self.has_told.swap(false, Ordering::Relaxed) {
+            self.deltas.reset();
+        }
+    }
 }
 
 /// A reply that is read as it comes.
@@ -115,10 +127,11 @@ impl HttpModel {
         let deadline = self.deadline(Instant::from_std(request.deadline));
         let mut call = Negotiation::new(request, &self.profiles);
         let mut told = told.filter(|_| call.profile.stream);
+        let mut failed_calls = 0;
         loop {
             let response = self.exchange(&call, deadline, told).await?;
-            if response.status.is_success() {
-                let reply = self.read(&response, &request)?;
+            let read = response.status.is_success().then(|| self.read(&response, &request));
+            if let Some(Ok(reply)) = read {
                 if let Some(reply) = call.accepted(reply) {
                     self.refuse_functions(&call)?;
                     self.keep_learnt(&call);
@@ -128,8 +141,7 @@ impl HttpModel {
             }
             let error = ProviderError::parse(&response.body);
             let refusal = error.as_ref().filter(|error| is_about_the_request(response.status, error));
-            if let Some(finish) = refusal.and_then(finish_of_refusal) {
-                let reply = self.reply_of_refusal(refusal, finish);
+            if let Some(reply) = refusal.and_then(|refusal| self.reply_of_error(refusal, &request)) {
                 // To a probe this is an acceptance: the model was run, so its tools were taken.
                 let reply = if call.is_probe() { call.accepted(reply) } else { Some(reply) };
                 if let Some(reply) = reply {
@@ -137,6 +149,16 @@ impl HttpModel {
                     return Ok(reply);
                 }
                 continue;
+            }
+            if failed_calls < MOST_FAILED_CALLS && error.as_ref().is_some_and(ProviderError::is_failed_call) {
+                failed_calls += 1;
+                if let Some(told) = told {
+                    told.take_back();
+                }
+                continue;
+            }
+            if let Some(Err(error)) = read {
+                return Err(error);
             }
             if told.is_some() && refusal.is_some_and(|refusal| call.refused_stream(refusal)) {
                 told = None;
@@ -213,19 +235,14 @@ impl HttpModel {
         let mut reply = match read {
             Ok(reply) => reply,
             Err(unreadable) => {
-                return self.filtered(response).ok_or_else(|| self.unreadable(response, &unreadable));
+                let error = ProviderError::parse(&response.body);
+                let reply = error.and_then(|error| self.reply_of_error(&error, request));
+                return reply.ok_or_else(|| self.unreadable(response, &unreadable));
             }
         };
         text_tool_calls::extract_calls(&mut reply, request);
         keep_to_rules(&mut reply, request);
         Ok(reply)
-    }
-
-    /// The reply that a filter has stopped, if that is the error in a successful response: a stream has begun
-    /// by then.
-    fn filtered(&self, response: &HttpResponse) -> Option<ModelReply> {
-        let error = ProviderError::parse(&response.body).filter(ProviderError::is_content_filter);
-        error.map(|error| self.reply_of_refusal(Some(&error), Finish::ContentFilter))
     }
 
     /// The error for a successful response without a reply.
@@ -252,16 +269,29 @@ impl HttpModel {
         }
     }
 
-    /// The reply that a refusal stands for. It quotes the provider when a filter stopped the conversation.
-    fn reply_of_refusal(&self, refusal: Option<&ProviderError>, finish: Finish) -> ModelReply {
-        let quoted = refusal.filter(|_| finish == Finish::ContentFilter).map(|error| error.message.as_str());
-        ModelReply {
-            content: self.faults.quote(quoted.unwrap_or_default()),
-            tool_calls: Vec::new(),
-            usage: None,
-            finish,
-            model: self.name().to_owned(),
+    /// The reply that an error stands for, be it a refusal or the end of a stream that had begun: a filter
+    /// stopped the conversation, the model wrote nothing within its limit, or it wrote what its provider could
+    /// not read. Calls in that are made; one that was not allowed is a reply without words.
+    fn reply_of_error(&self, error: &ProviderError, request: &ModelRequest<'_>) -> Option<ModelReply> {
+        let is_call = error.is_failed_call();
+        let may_call = request.tool_choice != ToolChoice::None;
+        let (content, finish) = if error.is_content_filter() {
+            (self.faults.quote(&error.message), Finish::ContentFilter)
+        } else if error.is_cut_off() {
+            (String::new(), Finish::Length)
+        } else if is_call && !may_call {
+            (String::new(), Finish::Done)
+        } else {
+            (error.failed_generation.clone()?, Finish::Done)
+        };
+        let model = self.name().to_owned();
+        let mut reply = ModelReply { content, tool_calls: Vec::new(), usage: None, finish, model };
+        if finish == Finish::Done {
+            text_tool_calls::extract_calls(&mut reply, request);
+            keep_to_rules(&mut reply, request);
         }
+        let has_call = !reply.tool_calls.is_empty();
+        (has_call || !is_call || !may_call).then_some(reply)
     }
 
     /// The error for a request that was accepted without functions of its caller. Nothing is learnt of tools
@@ -345,17 +375,5 @@ fn is_about_the_request(status: StatusCode, error: &ProviderError) -> bool {
             ["support tool use", "'tool_choice' value"].iter().any(|words| error.message.contains(words))
         }
         _ => false,
-    }
-}
-
-/// How a reply ended that is reported as an error: a filter stopped the conversation, or the model wrote
-/// nothing within its limit.
-fn finish_of_refusal(refusal: &ProviderError) -> Option<Finish> {
-    if refusal.is_content_filter() {
-        Some(Finish::ContentFilter)
-    } else if refusal.is_cut_off() {
-        Some(Finish::Length)
-    } else {
-        None
     }
 }

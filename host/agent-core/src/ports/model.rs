@@ -130,6 +130,15 @@ pub enum ModelError {
         /// The status, and the provider's own words.
         detail: String,
     },
+    /// The provider refuses the request because it is longer than the model's context, or than the account
+    /// may send at once. Asking again would not help, a shorter conversation would.
+    #[error("the model provider {provider} refused the request, which is too long for the model: {detail}")]
+    TooLong {
+        /// `provider/model` that was asked.
+        provider: String,
+        /// The status, and the provider's own words.
+        detail: String,
+    },
     /// The provider refuses functions that the caller has brought along, and takes the request without them.
     #[error("the model provider {provider} refuses the functions {}: {detail}", .functions.join(", "))]
     RefusedFunctions {
@@ -158,7 +167,7 @@ impl ModelError {
             Self::Unreachable { .. } => "unreachable",
             Self::Unavailable { .. } => "unavailable",
             Self::RateLimited { .. } => "rate_limited",
-            Self::Refused { .. } | Self::RefusedFunctions { .. } => "refused",
+            Self::Refused { .. } | Self::TooLong { .. } | Self::RefusedFunctions { .. } => "refused",
             Self::Malformed { .. } => "malformed",
         }
     }

@@ -75,6 +75,11 @@ pub trait ToolVersions: Send + Sync {
     /// Either way the bytes count as kept now, for [`prune`](Self::prune).
     async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError>;
 
+    /// Keeps a component's bytes in the place of those that are kept under the digest and are damaged, which
+    /// [`keep`](Self::keep) leaves as they are. Signatures stay.
+    async fn replace(&self, name: &str, digest: &str, component: &KeptComponent)
+    -> Result<(), VersionsError>;
+
     /// The bytes that are kept under a digest, with the signature of that name. The caller checks the digest:
     /// a store is not trusted with it.
     async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError>;

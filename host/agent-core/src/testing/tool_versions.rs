@@ -89,6 +89,13 @@ impl TestToolVersions {
         self.state.lock().components.remove(digest);
     }
 
+    /// Damages the bytes of a component, if they are there.
+    pub fn spoil(&self, digest: &str) {
+        if let Some((bytes, _)) = self.state.lock().components.get_mut(digest) {
+            *bytes = Bytes::from_static(b"spoilt");
+        }
+    }
+
     async fn check(&self) -> Result<(), VersionsError> {
         self.switch.check().await.map_err(VersionsError::Unavailable)
     }
@@ -169,6 +176,20 @@ impl ToolVersions for TestToolVersions {
         if let Some(signature) = component.signature.clone() {
             state.signatures.insert((name.to_owned(), digest.to_owned()), signature);
         }
+        Ok(())
+    }
+
+    async fn replace(
+        &self,
+        name: &str,
+        digest: &str,
+        component: &KeptComponent,
+    ) -> Result<(), VersionsError> {
+        check_component(name, digest, component)?;
+        self.check().await?;
+        let mut state = self.state.lock();
+        let now = state.now();
+        state.components.insert(digest.to_owned(), (component.bytes.clone(), now));
         Ok(())
     }
 

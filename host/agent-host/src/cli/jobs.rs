@@ -78,7 +78,7 @@ struct List {
     /// Only jobs that stand there
     #[arg(long, value_parser = parse_status, requires = "user")]
     status: Option<JobStatus>,
-    /// How many at most
+    /// How many at most; fewer are shown at once where their results are large
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000), requires = "user")]
     limit: u16,
     /// Go on where the list before ended
@@ -93,7 +93,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     install_tls();
     let Opened { queue, runs, outbox } = open().await?;
     let text = match &arguments.command {
-        Command::List(wanted) => list(&*queue, wanted).await,
+        Command::List(wanted) => list(&Jobs::new(queue.clone()), &*queue, wanted).await,
         Command::Show { job_id, json } => show(&*queue, job_id, *json).await,
         Command::Cancel { job_id, json } => match runs {
             Some(runs) => cancel_recorded(&queue, runs, job_id, *json).await,
@@ -131,7 +131,7 @@ async fn open() -> anyhow::Result<Opened> {
     }
 }
 
-async fn list(queue: &dyn JobQueue, wanted: &List) -> anyhow::Result<String> {
+async fn list(jobs: &Jobs, queue: &dyn JobQueue, wanted: &List) -> anyhow::Result<String> {
     let Some(user_id) = &wanted.user else { return depth(queue, wanted.json).await };
     let query = JobQuery {
         user_id,
@@ -139,7 +139,7 @@ async fn list(queue: &dyn JobQueue, wanted: &List) -> anyhow::Result<String> {
         limit: wanted.limit.into(),
         cursor: wanted.cursor.as_deref(),
     };
-    let page = queue.list(&query).await.context("the jobs cannot be listed")?;
+    let page = jobs.list(&query).await.context("the jobs cannot be listed")?;
     if wanted.json {
         let jobs: Vec<_> = page.jobs.iter().map(as_json).collect();
         return Ok(json_line(&json!({ "jobs": jobs, "nextCursor": page.next_cursor })));
@@ -310,6 +310,7 @@ fn parse_status(text: &str) -> Result<JobStatus, String> {
 mod tests {
     use agent_core::testing::TestQueue;
     use agent_core::words::JobData;
+    use serde_json::value::to_raw_value;
 
     use super::*;
 
@@ -322,11 +323,13 @@ mod tests {
         let queue = Arc::new(TestQueue::default());
         let jobs = Jobs::new(queue.clone());
         let id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
-        assert!(list(&*queue, &of(None, false)).await.unwrap().starts_with("1 waiting, 0 active"));
-        let listed = list(&*queue, &of(Some("u1"), false)).await.unwrap();
+        assert!(list(&jobs, &*queue, &of(None, false)).await.unwrap().starts_with("1 waiting, 0 active"));
+        let listed = list(&jobs, &*queue, &of(Some("u1"), false)).await.unwrap();
         assert!(listed.contains("waiting") && listed.starts_with(&id), "{listed}");
-        assert_eq!(list(&*queue, &of(Some("u2"), false)).await.unwrap(), "The user has no such jobs.\n");
-        let json: Value = serde_json::from_str(&list(&*queue, &of(Some("u1"), true)).await.unwrap()).unwrap();
+        let of_other = list(&jobs, &*queue, &of(Some("u2"), false)).await.unwrap();
+        assert_eq!(of_other, "The user has no such jobs.\n");
+        let json = list(&jobs, &*queue, &of(Some("u1"), true)).await.unwrap();
+        let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["jobs"][0]["jobId"], id);
         assert!(show(&*queue, &id, false).await.unwrap().contains("of user u1"));
         assert_eq!(cancel(&jobs, &*queue, &id, false).await.unwrap(), "It is cancelled.\n");
@@ -340,6 +343,21 @@ mod tests {
         assert!(retried.to_string().contains("job \"7\" began"), "{retried}");
         let unknown = show(&*queue, "99", true).await.unwrap_err();
         assert!(unknown.to_string().contains("the queue has no job \"99\""), "{unknown}");
+    }
+
+    #[tokio::test]
+    async fn a_list_of_large_results_is_shown_in_parts() {
+        let queue = Arc::new(TestQueue::default());
+        let result = to_raw_value(&"x".repeat(1 << 20)).unwrap();
+        for _ in 0..12 {
+            let id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
+            queue.change(&id, |job| {
+                (job.status, job.result) = (JobStatus::Completed, Some(result.clone()));
+            });
+        }
+        let jobs = Jobs::new(queue.clone());
+        let listed = list(&jobs, &*queue, &of(Some("u1"), false)).await.unwrap();
+        assert_eq!((listed.lines().count(), listed.contains("There are more")), (11, true), "{listed}");
     }
 
     #[test]

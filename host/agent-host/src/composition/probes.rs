@@ -177,7 +177,7 @@ fn say_publicly(error: &ModelError) -> &'static str {
         ModelError::Unreachable { .. } => "the model provider could not be reached",
         ModelError::Unavailable { .. } => "the model provider is unavailable",
         ModelError::RateLimited { .. } => "the model provider limits our rate",
-        ModelError::Refused { .. } | ModelError::RefusedFunctions { .. } => {
+        ModelError::Refused { .. } | ModelError::TooLong { .. } | ModelError::RefusedFunctions { .. } => {
             "the model provider refused the request"
         }
         ModelError::Malformed { .. } => "the model provider sent a reply that cannot be read",

@@ -123,9 +123,9 @@ fn judge(answer: &Result<RunAnswer, InvokeError>) -> Outcome {
             RunError::Model(ModelError::Unreachable { .. }) => (FAILED, "model_unreachable"),
             RunError::Model(ModelError::Unavailable { .. }) => (FAILED, "model_unavailable"),
             RunError::Model(ModelError::RateLimited { .. }) => (FAILED, "model_rate_limited"),
-            RunError::Model(ModelError::Refused { .. } | ModelError::RefusedFunctions { .. }) => {
-                (FAILED, "model_refused")
-            }
+            RunError::Model(
+                ModelError::Refused { .. } | ModelError::TooLong { .. } | ModelError::RefusedFunctions { .. },
+            ) => (FAILED, "model_refused"),
             RunError::Model(ModelError::Malformed { .. }) => (FAILED, "model_malformed"),
             RunError::Journal(_) => (FAILED, "journal"),
             RunError::Driver(_) => (FAILED, "internal"),

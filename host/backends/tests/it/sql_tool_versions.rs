@@ -155,6 +155,26 @@ async fn bytes_that_are_missing_are_said_to_be() {
 }
 
 #[tokio::test]
+async fn damaged_bytes_are_replaced_and_signatures_stay() {
+    for database in [Database::sqlite(), Database::postgres().await] {
+        let store = open_versions_of(&database).await;
+        let kept = component(&random_bytes(2_500_000, 1), Some(b"signature"));
+        store.keep("echo", "sha256:a", &kept).await.unwrap();
+        database.execute("DELETE FROM tool_blob_chunks WHERE number = 1").await;
+        store.keep("echo", "sha256:a", &kept).await.unwrap();
+        assert!(store.component("echo", "sha256:a").await.is_err(), "what is there stays");
+        store.replace("echo", "sha256:a", &component(&kept.bytes, None)).await.unwrap();
+        assert!(store.component("echo", "sha256:a").await.unwrap() == Some(kept));
+        // What it consisted of before goes like what was left half-written.
+        database.execute(AN_HOUR_PASSES).await;
+        database.execute(AN_HOUR_PASSES).await;
+        store.keep("echo", "sha256:a", &component(b"", None)).await.unwrap();
+        store.prune(Duration::from_mins(30)).await.unwrap();
+        assert_eq!(blobs_and_chunks(&database).await, (1, 3));
+    }
+}
+
+#[tokio::test]
 async fn damaged_counts_and_audit_lines_are_not_taken_for_others() {
     for database in [Database::sqlite(), Database::postgres().await] {
         let store = open_versions_of(&database).await;

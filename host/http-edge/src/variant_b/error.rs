@@ -319,6 +319,9 @@ impl Error {
             ) => {
                 return (status, Problem::refused_functions(functions).body());
             }
+            (Self::Invoke(InvokeError::Run(RunError::Model(ModelError::TooLong { .. }))), _) => {
+                return Problem::too_long().rendered();
+            }
             (Self::NoToken, _) => (
                 StatusCode::UNAUTHORIZED,
                 "There is no token: send it as API key, in the header 'Authorization: Bearer …'".into(),
@@ -409,6 +412,8 @@ impl Error {
                     | ModelError::Unreachable { .. }
                     | ModelError::Unavailable { .. }
                     | ModelError::Refused { .. }
+                    // Clients of OpenAI are told.
+                    | ModelError::TooLong { .. }
                     | ModelError::Malformed { .. },
                 )
                 | RunError::Journal(_)

@@ -100,6 +100,9 @@ impl Faults {
                 ModelError::RateLimited { provider, detail, retry_after, quota_exhausted }
             }
             408 | 409 | 500.. => ModelError::Unavailable { provider, detail, retry_after },
+            _ if is_too_large || error.is_some_and(ProviderError::is_too_long) => {
+                ModelError::TooLong { provider, detail }
+            }
             _ => ModelError::Refused { provider, detail },
         }
     }
@@ -201,6 +204,24 @@ mod tests {
                 _ => None,
             };
             assert_eq!(known, exhausted, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_told_from_other_refusals() {
+        for (status, body, is_long) in [
+            (400, r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#, true),
+            (400, r#"{"error":{"message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#, true),
+            (400, r#"{"error":{"code":400,"message":"m","type":"exceed_context_size_error"}}"#, true),
+            (400, r#"{"message":"too large for model with 32768 maximum context length"}"#, true),
+            (413, r#"{"error":{"message":"Request too large for gpt: Limit 3, Requested 8."}}"#, true),
+            (400, r#"{"error":{"message":"max_tokens is too large"}}"#, false),
+            (500, r#"{"error":{"message":"the context length is exceeded"}}"#, false),
+        ] {
+            let (status, error) =
+                (StatusCode::from_u16(status).unwrap(), ProviderError::parse(body.as_bytes()));
+            let error = faults().status(status, &response(&[], body), error.as_ref(), SystemTime::UNIX_EPOCH);
+            assert_eq!(matches!(error, ModelError::TooLong { .. }), is_long, "{error}");
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct ProviderError {
     pub(crate) kinds: Vec<String>,
     /// How long to wait, if the body says so: Gemini sends no `Retry-After`.
     pub(crate) retry_after: Option<Duration>,
+    /// What the model wrote, where the provider could make no call of it (Groq).
+    pub(crate) failed_generation: Option<String>,
 }
 
 impl ProviderError {
@@ -44,13 +46,15 @@ impl ProviderError {
         Some(Self {
             message: kind.map_or_else(|| message.clone(), |kind| format!("{kind}: {message}")),
             status: error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()),
-            parameter: error.get("param").and_then(Value::as_str).map(str::to_owned),
+            // Groq writes an empty one where there is none.
+            parameter: text_of(error, "param").filter(|named| !named.is_empty()),
             kinds: ["type", "code"]
                 .iter()
                 .filter_map(|key| error.get(key).and_then(Value::as_str))
                 .map(str::to_ascii_lowercase)
                 .collect(),
             retry_after: retry_delay(error),
+            failed_generation: text_of(error, "failed_generation"),
         })
     }
 
@@ -114,12 +118,41 @@ impl ProviderError {
         ["Request too large", "Prompt tokens limit exceeded"].iter().any(|words| self.message.contains(words))
     }
 
+    /// Whether the request is longer than the model's context. A text that only quotes such words misleads
+    /// nobody but its own caller.
+    pub(crate) fn is_too_long(&self) -> bool {
+        let codes = ["context_length_exceeded", "exceed_context_size_error"];
+        let words = [
+            "context length",
+            "context window",
+            "context size",
+            "context limit",
+            "prompt is too long",
+            "maximum prompt length",
+            "input token count",
+            "max_new_tokens",
+        ];
+        let text: String = self.message.chars().take(300).collect::<String>().to_ascii_lowercase();
+        self.kinds.iter().any(|kind| codes.contains(&kind.as_str()))
+            || words.iter().any(|words| text.contains(words))
+    }
+
+    /// Whether the model wrote a call of which the provider could make none, or one against its schema: Groq
+    /// answers 400, although the request was fine and another reply may be as well.
+    pub(crate) fn is_failed_call(&self) -> bool {
+        self.kinds.iter().any(|kind| kind == "tool_use_failed")
+    }
+
     /// Whether this is a reply that reached its token limit: OpenAI's reasoning models report that as an
     /// error when they wrote no word before.
     pub(crate) fn is_cut_off(&self) -> bool {
         let text = self.message.to_ascii_lowercase();
         text.contains("could not finish the message because max_tokens")
     }
+}
+
+fn text_of(error: &Value, key: &str) -> Option<String> {
+    error.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// `{"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36.5s"}]}`
@@ -200,6 +233,13 @@ mod tests {
         let body = br#"{"error":{"message":"busy","code":429,"param":"top_p"}}"#;
         let error = ProviderError::parse(body).unwrap();
         assert_eq!((error.status, error.parameter.as_deref()), (Some(429), Some("top_p")));
+    }
+
+    #[test]
+    fn an_empty_parameter_is_none() {
+        let body = br#"{"error":{"message":"no","param":"","code":"tool_use_failed"}}"#;
+        let error = ProviderError::parse(body).unwrap();
+        assert_eq!((error.parameter.as_deref(), error.is_failed_call()), (None, true));
     }
 
     #[test]

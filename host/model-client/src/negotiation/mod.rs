@@ -27,8 +27,8 @@ use refused_tools::{Next, RefusedToolSearch};
 /// The most tokens of the reply to a request that is only sent to see whether its tools are accepted.
 pub(crate) const PROBE_TOKENS: u32 = 16;
 
-/// How often one call changes what it sends in place of thoughts.
-const MOST_THOUGHT_CHANGES: u8 = 2;
+/// How often one call changes what it sends in place of thoughts, or lets the model reason again.
+const MOST_REASONING_CHANGES: u8 = 2;
 
 /// The state of one call.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ pub(crate) struct Negotiation<'a> {
     is_stream_refused: bool,
     /// The provider refused the schema of this call's output, and may take others.
     is_schema_refused: bool,
-    /// How often this call has changed what stands in for thoughts: a gateway before several providers might
-    /// want it and refuse it for ever.
-    thought_changes: u8,
+    /// How often this call has changed what stands in for thoughts, or gone back to a model that reasons: a
+    /// gateway before several providers might want it and refuse it for ever.
+    reasoning_changes: u8,
     /// Tools that the provider is known to refuse.
     known_refused: Vec<String>,
     search: Option<RefusedToolSearch<'a>>,
@@ -65,7 +65,7 @@ impl<'a> Negotiation<'a> {
             lasting_most_tokens: None,
             is_stream_refused: false,
             is_schema_refused: false,
-            thought_changes: 0,
+            reasoning_changes: 0,
             known_refused: cache.refused(request.tools),
             search: None,
             refusal: String::new(),
@@ -116,8 +116,10 @@ impl<'a> Negotiation<'a> {
         }
         let shows_tools = self.shows_tools();
         if let Some(better) = reasoning::correct(self.profile, refusal, shows_tools, self.has_calls()) {
-            self.thought_changes += u8::from(better.thoughts != self.profile.thoughts);
-            if self.thought_changes > MOST_THOUGHT_CHANGES {
+            // Of the effort only the way back is counted: then it is the only difference.
+            let is_counted = better.thoughts != self.profile.thoughts || better.reasons_beside_tools;
+            self.reasoning_changes += u8::from(is_counted);
+            if self.reasoning_changes > MOST_REASONING_CHANGES {
                 return false;
             }
             self.learnt = Some(better);

@@ -12,7 +12,8 @@ const READ_CHARACTERS: usize = 200;
 /// OpenAI's models take `reasoning_effort: none` beside tools when their own default is another. Gemini,
 /// DeepSeek and Moonshot refuse a conversation whose calls come without the thoughts before them. Others
 /// (Groq, Mistral, OpenAI) refuse one with such thoughts, which happens where a gateway has another model by
-/// now. That correction is the one that goes back, so its caller has to count.
+/// now. For the same reason a model may take no `reasoning_effort`, or not that one. These two corrections go
+/// back, so their caller has to count.
 pub(crate) fn correct(
     profile: ProviderProfile,
     refusal: &ProviderError,
@@ -24,10 +25,16 @@ pub(crate) fn correct(
     let wants = text.contains("missing") || text.contains("passed back");
     let is_wanted = |what: &str| wants && has_calls && profile.thoughts.is_none() && text.contains(what);
     let is_about_effort = refusal.parameter.as_deref().is_none_or(|named| named == "reasoning_effort")
-        && text.contains("reasoning_effort")
-        && text.contains("support");
-    if shows_tools && profile.reasons_beside_tools && is_about_effort {
+        && text.contains("reasoning_effort");
+    if shows_tools && profile.reasons_beside_tools && is_about_effort && text.contains("support") {
         Some(ProviderProfile { reasons_beside_tools: false, ..profile })
+    } else if shows_tools
+        && !profile.reasons_beside_tools
+        && is_about_effort
+        && says_unwanted(&text)
+        && !text.contains("tools")
+    {
+        Some(ProviderProfile { reasons_beside_tools: true, ..profile })
     } else if is_wanted("thought_signature") {
         Some(ProviderProfile { thoughts: Some(Thoughts::Signature), ..profile })
     } else if is_wanted("reasoning_content") {
@@ -47,9 +54,15 @@ fn is_unwanted(sent: Option<Thoughts>, refusal: &ProviderError, text: &str) -> b
         Some(Thoughts::Text) => "reasoning_content",
         Some(Thoughts::Signature) => "extra_content",
     };
-    let words = ["support", "not permitted", "forbidden", "unknown", "unrecognized", "not allowed"];
     let is_named = text.contains(field) || refusal.parameter.as_ref().is_some_and(|at| at.contains(field));
-    is_named && words.iter().any(|word| text.contains(word))
+    is_named && says_unwanted(text)
+}
+
+/// Whether a refusal, in lower case, says that a field or its value is not taken.
+fn says_unwanted(text: &str) -> bool {
+    let words =
+        ["support", "not permitted", "forbidden", "unknown", "unrecognized", "not allowed", "must be one of"];
+    words.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]
@@ -90,6 +103,22 @@ mod tests {
         ] {
             assert_eq!(corrected(OTHER, message, parameter), Some(better), "{message}");
             assert_eq!(corrected(better, message, parameter), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_takes_no_such_effort_is_left_to_reason() {
+        let still = ProviderProfile { reasons_beside_tools: false, ..OTHER };
+        for (message, parameter) in [
+            (
+                "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported \
+                 values are: 'low', 'medium', and 'high'.",
+                Some("reasoning_effort"),
+            ),
+            ("Unrecognized request argument supplied: reasoning_effort", None),
+            ("`reasoning_effort` must be one of `low`, `medium`, `high`", None),
+        ] {
+            assert_eq!(corrected(still, message, parameter), Some(OTHER), "{message}");
         }
     }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | Hermes, Qwen 2.5 and 3 | `<tool_call>{"name": …, "arguments": {…}}</tool_call>`, any number of times |
 //! | Qwen 3 Coder | `<tool_call><function=NAME><parameter=KEY>VALUE</parameter>…</function></tool_call>` |
-//! | Llama 3.1 | `<function=NAME>{…}</function>`, and `<\|python_tag\|>{"name": …, "parameters": {…}}` |
+//! | Llama 3.1 | `<function=NAME>{…}</function>`, also without `>` (Groq), and `<\|python_tag\|>{"name": …, "parameters": {…}}` |
 //! | Llama 3.2 | the bare object of the line above, alone |
 //! | Mistral | `[TOOL_CALLS][{"name": …, "arguments": {…}}, …]`, newer: `[TOOL_CALLS]NAME[ARGS]{…}` |
 
@@ -104,10 +104,10 @@ fn tagged(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
     }
 }
 
-/// `NAME>` and then the arguments, as JSON or one by one.
+/// `NAME>` and then the arguments, as JSON or one by one. JSON may follow the name at once.
 fn function(inner: &str, tools: &Catalog) -> Option<Vec<Call>> {
-    let (name, rest) = inner.split_once('>')?;
-    let (name, rest) = (name.trim(), rest.trim());
+    let (name, rest) = inner.split_at(inner.find(['>', '{'])?);
+    let (name, rest) = (name.trim(), rest.strip_prefix('>').unwrap_or(rest).trim());
     let tool = tools.get(name)?;
     if rest.starts_with('{') {
         let Value::Object(arguments) = serde_json::from_str(rest).ok()? else { return None };

@@ -65,7 +65,10 @@ impl<P: Model, S: Model> Fallback<P, S> {
 /// Whether a reply counts as a failure for the circuit.
 fn verdict(reply: &Result<ModelReply, ModelError>) -> Verdict {
     match reply {
-        Ok(_) | Err(ModelError::Refused { .. } | ModelError::RefusedFunctions { .. }) => Verdict::Success,
+        Ok(_)
+        | Err(
+            ModelError::Refused { .. } | ModelError::TooLong { .. } | ModelError::RefusedFunctions { .. },
+        ) => Verdict::Success,
         Err(
             ModelError::Timeout { .. }
             | ModelError::Unreachable { .. }

@@ -86,6 +86,7 @@ enum FaultKind {
 fn classify(error: &ModelError) -> FaultKind {
     match error {
         ModelError::Refused { .. }
+        | ModelError::TooLong { .. }
         | ModelError::RefusedFunctions { .. }
         | ModelError::Malformed { .. }
         | ModelError::RateLimited { quota_exhausted: true, .. } => FaultKind::Permanent,

@@ -227,6 +227,44 @@ async fn a_call_that_stands_in_the_text_is_made_unless_none_is_wanted() {
     }
 }
 
+/// Groq's refusal of what its model wrote.
+fn failed_call(wrote: &str) -> Answer {
+    let message = "Failed to call a function. Please adjust your prompt. See 'failed_generation'.";
+    let error = json!({"message": message, "type": "invalid_request_error", "code": "tool_use_failed",
+                       "failed_generation": wrote});
+    Answer::text(400, &json!({ "error": error }).to_string())
+}
+
+#[tokio::test]
+async fn a_call_that_a_provider_could_not_read_is_made_if_it_can_be_read_here() {
+    for wrote in [r#"<function=add{"a": 1}</function>"#, r#"{"name": "add", "arguments": {"a": 1}}"#] {
+        let (provider, model) = scripted(openai(), [failed_call(wrote)]).await;
+        let reply = ask(&model).await.unwrap();
+        let [call] = reply.tool_calls.as_slice() else { panic!("{:?}", reply.tool_calls) };
+        assert_eq!((call.name.as_str(), &call.arguments), ("add", &json!({ "a": 1 })));
+        assert_eq!((reply.content.as_str(), provider.requests().len()), ("", 1));
+    }
+}
+
+#[tokio::test]
+async fn a_model_whose_call_nobody_can_read_is_asked_twice_more_and_its_tools_stay() {
+    let failed = failed_call("<function=add");
+    let reply = Answer::reply(openai(), "3");
+    let script = [&failed, &failed, &reply, &failed, &failed, &failed].map(Clone::clone);
+    let (provider, model) = scripted(openai(), script).await;
+    assert_eq!(ask(&model).await.unwrap().content, "3");
+    let error = ask(&model).await.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { .. }), "{error}");
+    assert_eq!((provider.requests().len(), model.refused_tools()), (6, 0));
+}
+
+#[tokio::test]
+async fn a_call_that_was_not_allowed_is_a_reply_without_words() {
+    let (_provider, model) = scripted(openai(), [failed_call(r#"{"name": "add", "arguments": {}}"#)]).await;
+    let reply = model.complete(ModelRequest { tool_choice: ToolChoice::None, ..request() }).await.unwrap();
+    assert_eq!((reply.content.as_str(), reply.tool_calls, reply.finish), ("", vec![], Finish::Done));
+}
+
 #[tokio::test]
 async fn a_provider_that_knows_no_formats_is_told_in_words_from_then_on() {
     let output = Some(OutputFormat { name: "sum".into(), schema: Some(json!({"type": "object"})) });
@@ -285,6 +323,24 @@ async fn a_model_that_takes_no_tools_while_it_reasons_is_told_not_to_when_it_is_
     let efforts: Vec<_> = sent.iter().map(|request| request.body["reasoning_effort"].as_str()).collect();
     assert_eq!(efforts, [None, Some("none"), Some("none"), None]);
     assert_eq!(sent.iter().map(|request| shown(request).len()).collect::<Vec<_>>(), [1, 1, 1, 0]);
+}
+
+/// A gateway may have another model by now, or several by turns.
+#[tokio::test]
+async fn a_model_that_takes_no_effort_is_left_to_reason_again_and_not_for_ever() {
+    let wanted = Answer::error(400, "Function tools with reasoning_effort are not supported for gpt-5.6.");
+    let refused = Answer::error(400, "Unsupported value: 'reasoning_effort' does not support 'none'.");
+    let reply = Answer::reply(openai(), "3");
+    let script = [&wanted, &reply, &refused, &reply, &wanted, &refused, &wanted, &refused, &wanted, &refused];
+    let (provider, model) = scripted(openai(), script.map(Clone::clone)).await;
+    ask(&model).await.unwrap();
+    ask(&model).await.unwrap();
+    let error = ask(&model).await.unwrap_err();
+    assert!(matches!(error, ModelError::Refused { .. }), "{error}");
+    let sent = provider.requests();
+    let is_told = |request: &Request| request.body.get("reasoning_effort").is_some();
+    let expected = [false, true, true, false, false, true, false, true, false, true];
+    assert_eq!(sent.iter().map(is_told).collect::<Vec<_>>(), expected);
 }
 
 /// Gemini writes errors as a list. Its refusal names a tool, which is no reason to do without it.

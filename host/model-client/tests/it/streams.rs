@@ -123,6 +123,16 @@ async fn a_filter_that_stops_a_stream_ends_the_reply_and_is_not_asked_again() {
     }
 }
 
+#[tokio::test]
+async fn a_stream_that_ends_with_a_call_nobody_can_read_is_asked_for_again() {
+    let error = json!({"message": "Failed to call a function.", "type": "invalid_request_error",
+                       "code": "tool_use_failed", "failed_generation": "<function=add"});
+    let (words, end) = events(openai(), &["Hel", "lo"]);
+    let failed = stream(&format!("{words}event: error\ndata: {}\n\n", json!({ "error": error })));
+    let (reply, told, asked) = ask(openai(), [failed, stream(&format!("{words}{end}"))]).await;
+    assert_eq!((reply.unwrap().content.as_str(), told.as_str(), asked), ("Hello", "Hello|Hello", 2));
+}
+
 /// The events of a whole reply, without those that may follow.
 fn whole_reply(protocol: Provider) -> String {
     let (words, end) = events(protocol, &["Hel", "lo"]);

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::words::{AgentResult, Event, Finish, Options, StopReason, ToolOutcome, Usage};
+use http::StatusCode;
 use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use super::super::run::final_words::refusal;
 use super::super::run::paused::Paused;
 use super::super::run::stream::WriteRun;
 use super::request::Echo;
+use http_edge::variant_b::error::{RATE_LIMITED, UNAVAILABLE, openai_problem as problem};
 
 /// What a response says besides its output.
 #[derive(Debug, Clone)]
@@ -156,9 +158,15 @@ impl Frame {
         self.object(&[], &End::CANCELLED)
     }
 
-    /// The response of a run that failed, with a text for its client.
+    /// The response of a run that failed, with a text for its client, and the code that a stream of it ends
+    /// with.
     pub(crate) fn failed(&self, why: &str) -> Value {
-        self.object(&[], &End::failed(&json!({ "error": { "message": why } })))
+        let status = match why {
+            RATE_LIMITED => StatusCode::TOO_MANY_REQUESTS,
+            UNAVAILABLE => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        self.object(&[], &End::failed(&problem::body(status, why, None, problem::code_of(status))))
     }
 
     /// When a kept response was completed, if it was: it may be streamed long after that.

@@ -145,6 +145,7 @@ const STORE_FAILED_DELAY: Duration = Duration::from_secs(1);
 const INTERNAL: &str = "Internal server error";
 const UNAVAILABLE: &str = "Service temporarily unavailable";
 const RATE_LIMITED: &str = "Rate limit exceeded";
+const TOO_LONG: &str = "The conversation is longer than the model takes";
 const TOOLS_GONE: &str = "A tool that the job chose is not there any more, or not for its submitter.";
 
 /// The texts are those that a request would have been answered with
@@ -189,6 +190,9 @@ fn failed(error: &InvokeError) -> Disposition {
             RunError::Model(ModelError::RefusedFunctions { functions, .. }) => {
                 let error = format!("The model's provider refuses the functions: {}", functions.join(", "));
                 Disposition { provider: Provider::Answered, ..end_failed(error, false) }
+            }
+            RunError::Model(ModelError::TooLong { .. }) => {
+                Disposition { provider: Provider::Answered, ..end_failed(TOO_LONG.to_owned(), false) }
             }
             // A repetition of the request would come to the same end.
             RunError::Model(ModelError::Refused { .. } | ModelError::Malformed { .. }) => {
@@ -305,6 +309,7 @@ mod tests {
         let (provider, detail) = ("openai/secret-model".to_owned(), "sk-secret".to_owned());
         let model = |error| InvokeError::Run(RunError::Model(error));
         let refused = ModelError::Refused { provider: provider.clone(), detail: detail.clone() };
+        let long = ModelError::TooLong { provider: provider.clone(), detail: detail.clone() };
         let functions = vec!["look".to_owned()];
         let functions =
             ModelError::RefusedFunctions { provider: provider.clone(), functions, detail: detail.clone() };
@@ -326,6 +331,7 @@ mod tests {
             (model(limited), RATE_LIMITED, true),
             (model(refused), INTERNAL, false),
             (model(malformed), INTERNAL, false),
+            (model(long), TOO_LONG, false),
             (model(functions), "The model's provider refuses the functions: look", false),
             (InvokeError::UnknownTools { indexes: vec![0] }, TOOLS_GONE, false),
             (InvokeError::TimedOut { limit: moment, retry_after: None, in_tools: false }, UNAVAILABLE, true),

@@ -59,7 +59,7 @@ fn judge(answer: &Result<RunAnswer, InvokeError>, has_replied: bool) -> Verdict 
         // No model was asked.
         Ok(_) => Verdict::Neither,
         Err(InvokeError::Run(RunError::Model(
-            ModelError::Refused { .. } | ModelError::RefusedFunctions { .. },
+            ModelError::Refused { .. } | ModelError::TooLong { .. } | ModelError::RefusedFunctions { .. },
         ))) => Verdict::Success,
         Err(InvokeError::TimedOut { .. } | InvokeError::Run(RunError::Model(_) | RunError::Panicked)) => {
             Verdict::Failure

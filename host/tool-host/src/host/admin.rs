@@ -123,6 +123,7 @@ impl ToolHost {
         let loaded = load::load(self.runtime.clone(), name, &given, content).await;
         let (component, content) =
             loaded.map_err(|error| AdminError::Refused(format!("{name}.wasm {error}")))?;
+        rollout.replace_damaged(name, &content).await?;
         let proposal = Proposal {
             is_in_policy: self.runtime.grants.names(component.identity()),
             component: &component,

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use agent_core::ports::ToolFault;
 
 use super::{Published, ToolHost};
-use crate::inventory::Settled;
+use crate::component::Component;
+use crate::error::LoadError;
+use crate::inventory::{Settled, shown_server};
 use crate::observer::SetReport;
-use crate::serving::Serving;
+use crate::rollout::Counted;
+use crate::serving::{self, Clash, Serving};
 
 impl ToolHost {
     /// Swaps the tool set if that makes a difference.
@@ -29,6 +32,7 @@ impl ToolHost {
         let swapped = !before.serving.all.is_of(&components, &self.runtime.grants.current());
         let counts_others = !before.serving.is_counting(&counted);
         faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
+        faults.extend(self.clashes(&components, &counted));
         let is_same =
             faults == before.faults && preparing == before.preparing && has_no_folder == before.has_no_folder;
         if !swapped && !counts_others && is_same {
@@ -58,5 +62,21 @@ impl ToolHost {
             self.runtime.observer.set_changed(&report);
         }
         self.published.swap(published, |published| published.serving.all.components());
+    }
+
+    /// Why versions that are tried serve no run.
+    fn clashes(&self, components: &[Arc<Component>], counted: &Counted) -> Vec<ToolFault> {
+        let policy = self.runtime.grants.current();
+        let shown = |name: &str| match policy.mcp(name) {
+            Some(_) => shown_server(name),
+            None => format!("{name}.wasm"),
+        };
+        let fault = |Clash { name, tool, other }: Clash| {
+            let error = LoadError::Duplicate { tool, other: shown(&other) };
+            let error =
+                format!("has a canary that serves no run until one of the two is changed: it {error}");
+            ToolFault { file: shown(&name), error }
+        };
+        serving::clashes(components, counted).into_iter().map(fault).collect()
     }
 }

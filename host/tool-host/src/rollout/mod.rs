@@ -235,6 +235,22 @@ impl Rollout {
         self.store.keep(name, &content.digest, &kept).await.map_err(refused)
     }
 
+    /// Keeps the bytes of a version anew where what is kept under their digest is something else.
+    pub(crate) async fn replace_damaged(&self, name: &str, content: &Content) -> AdminResult {
+        let is_damaged = match self.store.component(name, &content.digest).await {
+            Ok(kept) => kept.is_some_and(|kept| kept.bytes != *content.bytes),
+            Err(VersionsError::Unreadable { .. }) => true,
+            Err(error) => return Err(refused(error)),
+        };
+        if !is_damaged {
+            return Ok(());
+        }
+        tracing::warn!(component = name, digest = content.digest, "damaged bytes of a version are replaced");
+        let bytes = Bytes::from_owner(SharedBytes(content.bytes.clone()));
+        let kept = KeptComponent { bytes, signature: None };
+        self.store.replace(name, &content.digest, &kept).await.map_err(refused)
+    }
+
     /// Refuses a version of so many bytes that would wait, when too many wait already. One that a record has
     /// takes no more room: it is proposed once more when its file was signed meanwhile.
     pub(crate) async fn check_room(&self, digest: &str, bytes: u64) -> AdminResult {

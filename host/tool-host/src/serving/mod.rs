@@ -11,7 +11,7 @@ use tool_policy::audience::Caller;
 use tool_policy::{Lookup, Policy, Want};
 
 use agent_core::ports::{ToolRequest, ToolSet, Versions, WaitTerms};
-use agent_core::words::{Catalog, Principal, ToolCall, ToolReturn};
+use agent_core::words::{Catalog, Principal, ToolCall, ToolReturn, TrialKind};
 use boxed_async::boxed_async;
 use sha2::{Digest, Sha256};
 
@@ -79,12 +79,8 @@ impl Serving {
         if let Some(own) = self.of_audiences.lock().get(&key) {
             return own.clone();
         }
-        let version = |component: &Arc<Component>| {
-            let trial = tried.iter().find(|trial| trial.name == component.name);
-            trial.map_or_else(|| component.clone(), |trial| trial.component.clone())
-        };
-        let components: Vec<_> = set.components.iter().map(version).collect();
-        // A tool that another component has stays with that one.
+        let components = with_tried(&set.components, &tried);
+        // A tool that another component has stays with that one, which `clashes` tells operators.
         if has_clashes(&components) {
             return set;
         }
@@ -262,6 +258,39 @@ fn part_in(trial: &Arc<RunningTrial>, component: &Component) -> Option<TrialPart
         _ => return None,
     };
     Some(TrialPart { running: trial.clone(), side, is_shadow: false })
+}
+
+/// A version that is tried and serves no run, because another component has a tool of that name.
+pub(crate) struct Clash {
+    /// The component that is tried.
+    pub(crate) name: Arc<str>,
+    pub(crate) tool: String,
+    pub(crate) other: Arc<str>,
+}
+
+/// The canaries that serve no run of callers who may use everything.
+pub(crate) fn clashes(components: &[Arc<Component>], counted: &Counted) -> Vec<Clash> {
+    let canaries = counted.trials.iter().filter(|trial| trial.trial.kind == TrialKind::Canary);
+    let canaries: Vec<_> = canaries.collect();
+    let of_runs = with_tried(components, &canaries);
+    let clash = |canary: &&Arc<RunningTrial>| {
+        let others = of_runs.iter().filter(|other| other.name != canary.name);
+        let mut tools = others.flat_map(|other| other.tools.iter().map(move |tool| (other, tool)));
+        let own = &canary.component.tools;
+        let (other, tool) =
+            tools.find(|(_, tool)| own.iter().any(|mine| mine.spec.name == tool.spec.name))?;
+        Some(Clash { name: canary.name.clone(), tool: tool.spec.name.clone(), other: other.name.clone() })
+    };
+    canaries.iter().filter_map(clash).collect()
+}
+
+/// The components with the versions that are tried in place of those that serve.
+fn with_tried(components: &[Arc<Component>], tried: &[&Arc<RunningTrial>]) -> Vec<Arc<Component>> {
+    let version = |component: &Arc<Component>| {
+        let trial = tried.iter().find(|trial| trial.name == component.name);
+        trial.map_or_else(|| component.clone(), |trial| trial.component.clone())
+    };
+    components.iter().map(version).collect()
 }
 
 /// Whether two of the components have tools of one name.

@@ -1,6 +1,7 @@
 //! Components that were sent to a service and never were files of its tools folder.
 
 use agent_core::ports::AdminAction;
+use agent_core::testing::TestToolVersions;
 
 use crate::fleet::{Fleet, answering, approve, named};
 
@@ -43,15 +44,17 @@ async fn what_was_sent_serves_after_restarts_while_the_store_is_away_and_what_wa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_version_whose_bytes_are_gone_serves_when_they_are_sent_again() {
-    let fleet = Fleet::new(false);
-    let one = fleet.replica(&[]).await;
-    let digest = one.upload("sent", &named("sent")).await.record.active.unwrap();
-    drop(one);
-    fleet.store.lose(&digest);
-    // Another machine, which has no copy of it.
-    let two = fleet.replica(&[]).await;
-    assert!(two.host.faults()[0].contains("bytes are gone: upload"), "{:?}", two.host.faults());
-    two.upload("sent", &named("sent")).await;
-    two.until(|host| host.names() == ["sent"] && host.faults().is_empty()).await;
+async fn a_version_whose_bytes_are_gone_or_damaged_serves_when_they_are_sent_again() {
+    for damage in [TestToolVersions::lose, TestToolVersions::spoil] {
+        let fleet = Fleet::new(false);
+        let one = fleet.replica(&[]).await;
+        let digest = one.upload("sent", &named("sent")).await.record.active.unwrap();
+        drop(one);
+        damage(&fleet.store, &digest);
+        // Another machine, which has no copy of it.
+        let two = fleet.replica(&[]).await;
+        assert!(two.host.faults()[0].contains("bytes are gone: upload"), "{:?}", two.host.faults());
+        two.upload("sent", &named("sent")).await;
+        two.until(|host| host.names() == ["sent"] && host.faults().is_empty()).await;
+    }
 }

@@ -222,6 +222,23 @@ async fn trying_for_beta(kind: TrialKind) -> (Replica, NamedTempFile, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_canary_whose_tool_another_component_has_is_a_fault_until_that_one_is_gone() {
+    let fleet = Fleet::new(false);
+    let newer = Text { tool: "other", value: "2", ..Text::default() }.component();
+    let (one, first) = fleet.rolled_back(&answering("1"), &newer).await;
+    one.upload("other", &named("other")).await;
+    one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
+    one.until(|host| !host.host.faults().is_empty()).await;
+    let fault = one.get("greet").await.fault.unwrap();
+    assert!(fault.contains("serves no run") && fault.contains("other.wasm"), "{fault}");
+    let caller = Principal::nobody();
+    assert_eq!(one.host.host.for_run(caller, "run_1").versions().get("greet"), Some(&first));
+    one.act("other", AdminAction::Disable).await.unwrap();
+    one.until(|host| host.host.faults().is_empty()).await;
+    assert_ne!(one.host.host.for_run(caller, "run_1").versions().get("greet"), Some(&first));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_canary_serves_only_callers_whom_the_policy_admits_to_it() {
     let (one, policy, first) = trying_for_beta(TrialKind::Canary).await;
     let (nobody, beta) = (Principal::nobody(), of_beta());

@@ -39,12 +39,26 @@ pub(super) async fn keep(
     .await
 }
 
+/// Has a component consist of these bytes, whatever it consisted of: `prune.rs` removes that.
+pub(super) async fn replace(
+    pool: &SqlPool,
+    digest: &str,
+    component: &KeptComponent,
+) -> Result<(), VersionsError> {
+    let (blob, digest) = (Uuid::now_v7().simple().to_string(), &*escape(digest));
+    in_transfer_time(async {
+        let kept = keep_as(pool, &blob, digest, component, statements::REPLACE_COMPONENT).await;
+        kept.map(drop).map_err(failed)
+    })
+    .await
+}
+
 async fn keep_bytes(pool: &SqlPool, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
     if keep_again(pool, digest).await.map_err(failed)? {
         return Ok(());
     }
     let blob = Uuid::now_v7().simple().to_string();
-    let kept = keep_as(pool, &blob, digest, component).await;
+    let kept = keep_as(pool, &blob, digest, component, statements::INSERT_COMPONENT).await;
     let is_unused = match &kept {
         Ok(used) => *used != blob,
         // Of a database that is gone nothing else is asked.
@@ -71,13 +85,14 @@ pub(super) async fn kept_bytes(pool: &SqlPool) -> Result<u64, VersionsError> {
     Ok(u64::try_from(bytes).unwrap_or_default())
 }
 
-/// Writes the bytes as a blob of that id, and has the component consist of it. Answers the id of the blob
-/// that it consists of now.
+/// Writes the bytes as a blob of that id, and has the component consist of it as the statement says. Answers
+/// the id of the blob that it consists of now.
 async fn keep_as(
     pool: &SqlPool,
     blob: &str,
     digest: &str,
     component: &KeptComponent,
+    statement: &'static str,
 ) -> sqlx::Result<String> {
     writing!(pool, db => sqlx::query(statements::BEGIN_BLOB).bind(blob).execute(db).map_ok(drop))?;
     for (number, chunk) in (0_i64..).zip(component.bytes.chunks(CHUNK_BYTES)) {
@@ -88,7 +103,7 @@ async fn keep_as(
     }
     let bytes = i64::try_from(component.bytes.len()).unwrap_or(i64::MAX);
     let used = writing!(pool, db => {
-        sqlx::query_scalar(statements::INSERT_COMPONENT).bind(digest).bind(blob).bind(bytes).fetch_one(db)
+        sqlx::query_scalar(statement).bind(digest).bind(blob).bind(bytes).fetch_one(db)
     });
     // The writer's cache is full of its pages, and the next to read them is another start.
     if let SqlPool::Sqlite(pools) = pool

@@ -77,6 +77,16 @@ impl ToolVersions for SqlToolVersions {
         components::keep(&self.pool, name, digest, component).await
     }
 
+    async fn replace(
+        &self,
+        name: &str,
+        digest: &str,
+        component: &KeptComponent,
+    ) -> Result<(), VersionsError> {
+        check_component(name, digest, component)?;
+        components::replace(&self.pool, digest, component).await
+    }
+
     async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
         components::find(&self.pool, name, digest).await
     }

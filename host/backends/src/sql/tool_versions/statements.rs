@@ -75,6 +75,12 @@ pub(super) const INSERT_COMPONENT: &str = "\
     INSERT INTO tool_components (digest, blob, bytes, kept_at) SELECT $1, $2, $3, ms FROM clock WHERE TRUE \
     ON CONFLICT (digest) DO UPDATE SET kept_at = excluded.kept_at RETURNING blob";
 
+/// Has a component consist of a blob, whatever it consisted of. Takes the parameters of [`INSERT_COMPONENT`].
+pub(super) const REPLACE_COMPONENT: &str = "\
+    INSERT INTO tool_components (digest, blob, bytes, kept_at) SELECT $1, $2, $3, ms FROM clock WHERE TRUE \
+    ON CONFLICT (digest) DO UPDATE SET blob = excluded.blob, bytes = excluded.bytes, \
+    kept_at = excluded.kept_at RETURNING blob";
+
 /// With the signature of the name, or the one that an earlier release kept for whichever. `$1` digest, `$2`
 /// name.
 pub(super) const COMPONENT: &str = "\

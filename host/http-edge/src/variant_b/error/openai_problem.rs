@@ -181,6 +181,13 @@ impl Problem {
         Self::bad("invalid_function_parameters", "tools", message)
     }
 
+    /// The conversation, with tools and instructions, is longer than the model's context.
+    pub fn too_long() -> Self {
+        let message = "The conversation is longer than the model takes: send less of it.".to_owned();
+        let code = "context_length_exceeded";
+        Self { status: StatusCode::BAD_REQUEST, message, param: None, code }
+    }
+
     /// No WebSocket can be opened, or gone on with.
     pub fn socket(status: StatusCode, code: &'static str, message: &str) -> Self {
         Self { status, message: message.to_owned(), param: None, code }

@@ -182,6 +182,22 @@ fn a_function_that_the_provider_refuses_is_named_to_its_client() {
     assert!(many["error"]["message"].as_str().unwrap().ends_with("'f7' and 56 more."), "{many}");
 }
 
+/// Clients of OpenAI shorten their conversations by that code, and repeat what is a 500.
+#[tokio::test]
+async fn a_conversation_that_is_too_long_is_a_500_but_for_clients_of_openai() {
+    let detail = "400 Bad Request: prompt is too long";
+    let long = || Error::from(model(ModelError::TooLong { provider: provider(), detail: detail.into() }));
+    assert_snapshot!(two_ways(long).await, @r#"
+    500 Internal Server Error | {"error":"Internal server error"}
+    500 Internal Server Error | {"error":"the agent run failed: the model call failed: the model provider openai/gpt refused the request, which is too long for the model: 400 Bad Request: prompt is too long"}
+    "#);
+    let (status, body) = long().openai(true);
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::BAD_REQUEST, &json!("context_length_exceeded"))
+    );
+}
+
 #[tokio::test]
 async fn a_run_that_cannot_go_on_is_500_as_well() {
     let journal = || JournalError::Store { detail: "the disk is full".into() };

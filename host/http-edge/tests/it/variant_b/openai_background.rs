@@ -267,7 +267,9 @@ async fn a_job_that_failed_is_a_response_that_says_why() {
     });
     let failed = fakes.get(&path(&response)).await.json();
     assert_eq!(failed["status"], "failed");
-    assert_eq!(failed["error"], json!({"code": "server_error", "message": "Rate limit exceeded"}));
+    assert_eq!(failed["error"], json!({"code": "rate_limit_exceeded", "message": "Rate limit exceeded"}));
+    let last = events(&fakes.get(&format!("{}?stream=true", path(&response))).await).pop().unwrap();
+    assert_eq!(last["response"]["error"], failed["error"], "{last:#}");
     // What was asked is what a later response goes on from.
     assert_eq!(failed["store"], true);
     queued(&fakes, &json!({"previous_response_id": response["id"], "input": "again"})).await;
