@@ -57,7 +57,7 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
     let cores = start_cores(&config)?;
     let identity = Identity { worker, hosts, runtimes: runtimes(&cores) };
-    let most_connections = file_limits::connections(config.http.max_connections, descriptors);
+    let most_connections = most_connections(&config, descriptors);
     let shutdown = Shutdown::default();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
@@ -225,6 +225,22 @@ async fn run_as_function(
     close(running, exports, &CancellationToken::new()).await;
     let outcome = served.map_err(|error| anyhow!(error).context("serving Lambda's events"))?;
     Ok(exit(outcome))
+}
+
+/// Warns as well where WebSockets could take the descriptors that stores and the provider need.
+fn most_connections(config: &Config, descriptors: Option<u64>) -> usize {
+    let most_connections = file_limits::connections(config.http.max_connections, descriptors);
+    let max_websockets = config.http.max_websockets;
+    let has_websockets = config.variant_b.as_ref().is_some_and(|needs| needs.openai);
+    if has_websockets && !file_limits::are_enough(descriptors, most_connections, max_websockets) {
+        tracing::warn!(
+            max_websockets,
+            most_connections,
+            "MAX_WEBSOCKETS beside as many connections is more than the limit on open files leaves: raise that (ulimit -n, \
+             LimitNOFILE), or set less"
+        );
+    }
+    most_connections
 }
 
 fn start_cores(config: &Config) -> anyhow::Result<Cores> {
