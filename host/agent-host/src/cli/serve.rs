@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use futures::{Stream, StreamExt as _};
-use host_setup::program::{install_tls, processors};
+use host_setup::program::{guest_runtime, install_tls, processors};
 use http_edge::{Hosts, Latch};
 use run_service::shutdown::Shutdown;
 use tokio::net::TcpListener;
@@ -248,9 +248,10 @@ fn start_cores(config: &Config) -> anyhow::Result<Cores> {
     Cores::start(threads).context("starting the threads that serve (SERVING_THREADS)")
 }
 
-/// All runtimes that requests and jobs are worked on.
+/// All runtimes that requests and jobs are worked on. Calls of tools that compute for long wait on that of
+/// guests.
 fn runtimes(cores: &Cores) -> Vec<Handle> {
-    cores.runtimes().chain([Handle::current()]).collect()
+    cores.runtimes().chain([Handle::current(), guest_runtime()]).collect()
 }
 
 /// Names this process among all that work off the queue: where it runs, by which one that is started again
