@@ -27,9 +27,7 @@ pub(crate) fn raise_limit() -> Option<u64> {
 /// How many connections there may be at once: what was asked for, as far as the descriptors reach. Each may
 /// need a second one while its request is answered, for the model provider.
 pub(crate) fn connections(wanted: Option<usize>, descriptors: Option<u64>) -> usize {
-    let left = descriptors.map_or(usize::MAX, |most| {
-        usize::try_from(most.saturating_sub(RESERVED)).unwrap_or(usize::MAX).max(2)
-    });
+    let left = left(descriptors);
     match wanted {
         Some(wanted) if wanted > left => {
             tracing::warn!(
@@ -44,9 +42,27 @@ pub(crate) fn connections(wanted: Option<usize>, descriptors: Option<u64>) -> us
     }
 }
 
+/// Whether the descriptors reach for so many WebSockets beside so many connections.
+pub(crate) fn are_enough(descriptors: Option<u64>, connections: usize, websockets: usize) -> bool {
+    connections.saturating_add(websockets) <= left(descriptors)
+}
+
+fn left(descriptors: Option<u64>) -> usize {
+    descriptors.map_or(usize::MAX, |most| {
+        usize::try_from(most.saturating_sub(RESERVED)).unwrap_or(usize::MAX).max(2)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn websockets_take_what_connections_leave() {
+        assert!(are_enough(Some(1024), 448, 256) && are_enough(Some(1024), 640, 256));
+        assert!(!are_enough(Some(1024), 641, 256) && !are_enough(Some(200), 36, 1_000));
+        assert!(are_enough(None, 10_000, 100_000) && are_enough(Some(10), 1, 0));
+    }
 
     #[test]
     fn connections_get_half_of_what_is_left_unless_told_otherwise() {

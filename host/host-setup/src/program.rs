@@ -52,7 +52,7 @@ pub fn processors() -> usize {
 
 /// The runtime on which guests go on that take long: it serves nothing else. In tests, which run no command
 /// of a process, the one they are called on.
-pub(crate) fn guest_runtime() -> Handle {
+pub fn guest_runtime() -> Handle {
     GUESTS.get().map_or_else(Handle::current, |guests| guests.handle().clone())
 }
 

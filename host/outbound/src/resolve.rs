@@ -129,10 +129,12 @@ impl Lookups {
 }
 
 /// Whether another try may resolve the name. The standard library has no kind for it; these are `EAI_AGAIN`
-/// in the words of glibc and of musl.
+/// in the words of glibc and of musl. An error of the system itself (`EAI_SYSTEM`), such as that no more
+/// files may be open, says nothing of the name.
 fn failed(error: &io::Error) -> ConnectError {
     let problem = error.to_string();
-    let is_temporary = ["Temporary failure", "Try again"].iter().any(|words| problem.contains(words));
+    let is_temporary = error.raw_os_error().is_some()
+        || ["Temporary failure", "Try again"].iter().any(|words| problem.contains(words));
     if is_temporary { ConnectError::Resolve(problem) } else { ConnectError::NoSuchName(problem) }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use futures::{Stream, StreamExt as _};
-use host_setup::program::{install_tls, processors};
+use host_setup::program::{guest_runtime, install_tls, processors};
 use http_edge::{Hosts, Latch};
 use run_service::shutdown::Shutdown;
 use tokio::net::TcpListener;
@@ -57,7 +57,7 @@ pub(crate) async fn run(vars: &impl EnvVars, introduce: impl FnOnce(SocketAddr))
     let hosts = if address.ip().to_canonical().is_loopback() { Hosts::Loopback } else { Hosts::Named };
     let cores = start_cores(&config)?;
     let identity = Identity { worker, hosts, runtimes: runtimes(&cores) };
-    let most_connections = file_limits::connections(config.http.max_connections, descriptors);
+    let most_connections = most_connections(&config, descriptors);
     let shutdown = Shutdown::default();
     // What the start waits for, such as a database, must not keep a signal waiting.
     let built = tokio::select! {
@@ -227,14 +227,31 @@ async fn run_as_function(
     Ok(exit(outcome))
 }
 
+/// Warns as well where WebSockets could take the descriptors that stores and the provider need.
+fn most_connections(config: &Config, descriptors: Option<u64>) -> usize {
+    let most_connections = file_limits::connections(config.http.max_connections, descriptors);
+    let max_websockets = config.http.max_websockets;
+    let has_websockets = config.variant_b.as_ref().is_some_and(|needs| needs.openai);
+    if has_websockets && !file_limits::are_enough(descriptors, most_connections, max_websockets) {
+        tracing::warn!(
+            max_websockets,
+            most_connections,
+            "MAX_WEBSOCKETS beside as many connections is more than the limit on open files leaves: raise that (ulimit -n, \
+             LimitNOFILE), or set less"
+        );
+    }
+    most_connections
+}
+
 fn start_cores(config: &Config) -> anyhow::Result<Cores> {
     let threads = config.http.serving_threads.unwrap_or_else(processors);
     Cores::start(threads).context("starting the threads that serve (SERVING_THREADS)")
 }
 
-/// All runtimes that requests and jobs are worked on.
+/// All runtimes that requests and jobs are worked on. Calls of tools that compute for long wait on that of
+/// guests.
 fn runtimes(cores: &Cores) -> Vec<Handle> {
-    cores.runtimes().chain([Handle::current()]).collect()
+    cores.runtimes().chain([Handle::current(), guest_runtime()]).collect()
 }
 
 /// Names this process among all that work off the queue: where it runs, by which one that is started again

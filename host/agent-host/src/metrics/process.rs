@@ -43,7 +43,21 @@ const SERIES: [Series<Usage>; 9] = [
 
 /// Reads `/proc`. A sandbox may hide it; then the other metrics are there all the same.
 pub(super) fn collector(prefix: &str) -> prometheus::Result<impl Collector + use<>> {
-    Readings::new(prefix, SERIES, || Usage::read().ok())
+    let start_time = start_time();
+    Readings::new(prefix, SERIES, move || Usage::read(start_time).ok())
+}
+
+/// To be asked once. It is counted from the time of the boot, which is another one after each step of the
+/// clock, and which `procfs` keeps for each thread as that first saw it: a later answer, or one of another
+/// thread, would look like another start.
+fn start_time() -> Option<f64> {
+    let stat = Process::myself().and_then(|process| process.stat()).ok()?;
+    let boot = procfs::boot_time_secs().ok()?;
+    Some(boot as f64 + seconds(stat.starttime))
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / procfs::ticks_per_second() as f64
 }
 
 /// What the process has used up and has in use.
@@ -59,17 +73,15 @@ struct Usage {
 }
 
 impl Usage {
-    fn read() -> ProcResult<Self> {
+    fn read(start_time: Option<f64>) -> ProcResult<Self> {
         let process = Process::myself()?;
         let stat = process.stat()?;
-        let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
-        let boot = procfs::boot_time_secs().ok();
         let anonymous_kib = process.status().ok().and_then(|status| status.rssanon);
         let max_fds = process.limits().ok().map(|limits| limits.max_open_files.soft_limit);
         Ok(Self {
             user_seconds: seconds(stat.utime),
             system_seconds: seconds(stat.stime),
-            start_time: boot.map(|boot| boot as f64 + seconds(stat.starttime)),
+            start_time,
             resident_bytes: stat.rss_bytes().get() as f64,
             virtual_bytes: stat.vsize as f64,
             // prom-client shows VmData, which counts address space: tools reserve hundreds of megabytes of

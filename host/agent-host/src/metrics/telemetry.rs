@@ -8,7 +8,7 @@ use crate::telemetry::{dropped_lines, span_counts};
 
 const LOG: [Series<u64>; 1] = [Series::counter(
     "agent_log_lines_dropped_total",
-    "Log lines that were dropped because the reader of the log was too slow or gone.",
+    "Log lines that were dropped because the reader of the log was too slow or gone, or its disk full.",
     |dropped| Some(*dropped as f64),
 )];
 

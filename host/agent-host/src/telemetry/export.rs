@@ -57,7 +57,7 @@ pub struct Exporter {
     timeout: Duration,
     envelope: Envelope,
     counts: Arc<SpanCounts>,
-    /// Spans that were lost since the collector last took any; absent while it takes them.
+    /// Spans that were lost since the collector last took a whole batch; absent while it takes them.
     outage: Option<u64>,
     /// Spans that were taken out of the queue and not accounted for yet.
     in_hand: usize,
@@ -242,7 +242,7 @@ impl Exporter {
             Ok(()) => self.works(count),
             Err(ExportError::Rejected { spans, message }) => {
                 let rejected = usize::try_from(spans).unwrap_or(count).min(count);
-                self.works(count - rejected);
+                self.count_exported(count - rejected);
                 self.fails(rejected, &ExportError::Rejected { spans, message });
             }
             Err(error) => self.fails(count, &error),
@@ -274,11 +274,10 @@ impl Exporter {
         }
     }
 
+    /// The whole of a batch was taken.
     fn works(&mut self, count: usize) {
-        self.counts.exported.fetch_add(count as u64, Ordering::Relaxed);
-        if count > 0
-            && let Some(lost) = self.outage.take()
-        {
+        self.count_exported(count);
+        if let Some(lost) = self.outage.take() {
             tracing::info!(lost, "traces are exported again");
         }
     }
@@ -293,6 +292,10 @@ impl Exporter {
             );
         }
         *self.outage.get_or_insert(0) += count as u64;
+    }
+
+    fn count_exported(&self, count: usize) {
+        self.counts.exported.fetch_add(count as u64, Ordering::Relaxed);
     }
 
     fn count_lost(&self, count: usize) {

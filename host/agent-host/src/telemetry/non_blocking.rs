@@ -141,6 +141,8 @@ impl Queue {
     fn run(&self, mut stream: impl Write, report: impl Fn(u64)) {
         // Whether anything was written since the thread last waited for entries to gather.
         let mut has_written = false;
+        // Whether a line was written in part, as the disk was full. The next one must not go on with it.
+        let mut is_torn = false;
         loop {
             let mut state = self.state.lock();
             state.busy = false;
@@ -167,11 +169,16 @@ impl Queue {
             state.busy = true;
             has_written = true;
             drop(state);
-            if write_whole(&mut stream, &chunk).is_err() {
+            if is_torn {
+                is_torn = write_whole(&mut stream, b"\n").is_err();
+            }
+            if let Err(left) = write_whole(&mut stream, &chunk) {
                 // Nobody reads the log any more (`EPIPE`) or it cannot be kept (`ENOSPC`). The service goes
                 // on. These drops are not reported in the log: that entry would fail as well, and cause the
                 // next one.
-                let lines = chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
+                let written = chunk.get(..chunk.len() - left.len()).unwrap_or_default();
+                is_torn |= written.last().is_some_and(|byte| *byte != b'\n');
+                let lines = left.iter().filter(|byte| **byte == b'\n').count() as u64;
                 let mut state = self.state.lock();
                 state.dropped += lines;
                 state.reported += lines;
@@ -180,10 +187,11 @@ impl Queue {
     }
 }
 
-fn write_whole(stream: &mut impl Write, mut chunk: &[u8]) -> io::Result<()> {
+/// Gives what is left when it cannot be written to its end.
+fn write_whole<'a>(stream: &mut impl Write, mut chunk: &'a [u8]) -> Result<(), &'a [u8]> {
     while !chunk.is_empty() {
         match stream.write(chunk) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(0) => return Err(chunk),
             Ok(count) => chunk = chunk.get(count..).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // Somebody who shares the stream has put it into non-blocking mode: a reader that stalls, seen
@@ -191,10 +199,10 @@ fn write_whole(stream: &mut impl Write, mut chunk: &[u8]) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 thread::park_timeout(WOULD_BLOCK_PAUSE)
             }
-            Err(error) => return Err(error),
+            Err(_error) => return Err(chunk),
         }
     }
-    stream.flush()
+    stream.flush().map_err(|_error| chunk)
 }
 
 /// One entry on its way into the queue: formatters write an entry at once.
@@ -319,6 +327,43 @@ mod tests {
         log.write_entry(b"kept\n");
         assert!(log.flush(PATIENCE));
         assert_eq!(taken.try_iter().collect::<String>(), "kept\n");
+    }
+
+    /// A stream that takes so many bytes with each write, and fails where that is none.
+    struct Disk {
+        rooms: Receiver<usize>,
+        taken: Sender<String>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let room = self.rooms.recv().unwrap_or(usize::MAX).min(bytes.len());
+            if room == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let _ = self.taken.send(String::from_utf8(bytes[..room].to_vec()).unwrap());
+            Ok(room)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_a_full_disk_has_torn_ends_before_the_next_one() {
+        let ((room, rooms), (sender, taken)) = (channel(), channel());
+        let log = NonBlocking::start(Disk { rooms, taken: sender }, CAPACITY, |_| {}).unwrap();
+        for bytes in [3, 0] {
+            room.send(bytes).unwrap();
+        }
+        log.write_entry(b"torn\n");
+        assert!(log.flush(PATIENCE));
+        assert_eq!(log.dropped(), 1);
+        drop(room);
+        log.write_entry(b"whole\n");
+        assert!(log.flush(PATIENCE));
+        assert_eq!(taken.try_iter().collect::<String>(), "tor\nwhole\n");
     }
 
     #[test]

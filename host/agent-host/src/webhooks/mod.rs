@@ -51,6 +51,8 @@ impl PrivateHosts {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let read = |host: &str| match host.parse::<IpAddr>() {
             Ok(address) => Some(address.to_string()),
+            // A URL may have such a host: a pattern would be taken for a name that nobody has.
+            Err(_no_address) if host.contains('*') => None,
             Err(_no_address) => Host::parse(host).ok().map(|host| host.to_string()),
         };
         // Also as they stand in URLs: an IPv6 address in brackets, a name with the dot of the root.

@@ -163,6 +163,14 @@ fn only_public_receivers_are_allowed_and_private_ones_that_the_operator_names() 
     }
 }
 
+#[test]
+fn what_names_no_host_is_refused_at_the_start() {
+    for text in ["*.internal", "hooks.internal, *", "10.0.0.0/8", "http://hooks.internal", "hooks:8080", "a,"]
+    {
+        assert_eq!(PrivateHosts::parse(text), None, "{text}");
+    }
+}
+
 /// A name passes when it is submitted: its addresses are judged when it is connected to.
 #[tokio::test]
 async fn addresses_are_checked_where_they_are_connected_to() {

@@ -203,23 +203,33 @@ async fn a_guest_cannot_tell_a_name_that_there_is_not_from_one_of_the_private_ne
 }
 
 #[derive(Debug)]
-struct BrokenResolver;
+struct BrokenResolver(fn() -> io::Error);
 
 impl Resolve for BrokenResolver {
     fn resolve(&self, _host: String, _slot: LookupSlot) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        let problem = "failed to lookup address information: Temporary failure in name resolution";
-        Box::pin(async move { Err(io::Error::other(problem)) })
+        let error = (self.0)();
+        Box::pin(async move { Err(error) })
     }
 }
 
 #[tokio::test]
 async fn a_resolver_that_fails_for_now_is_worth_another_try() {
-    let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
-    let resolver = Arc::new(BrokenResolver);
-    let egress = Egress::new(Handle::current(), resolver, tls, EgressBounds::default(), HttpMode::default());
-    let call =
-        egress.call(grant(false, vec![], RequestLimits::default()), Instant::now() + Duration::from_secs(60));
-    let failed = fetch(&call, get("http://example.test/")).await.unwrap_err();
-    assert_eq!(failed.kind(), ErrorKind::DnsError);
-    assert!(failed.to_string().contains("cannot be resolved now"), "{failed}");
+    let failures: [fn() -> io::Error; 2] = [
+        || io::Error::other("failed to lookup address information: Temporary failure in name resolution"),
+        // No more files may be open.
+        || io::Error::from_raw_os_error(24),
+    ];
+    for failure in failures {
+        let tls = Tls::with_roots(RootCertStore::empty()).unwrap();
+        let resolver = Arc::new(BrokenResolver(failure));
+        let bounds = EgressBounds::default();
+        let egress = Egress::new(Handle::current(), resolver, tls, bounds, HttpMode::default());
+        let grant = grant(false, vec![], RequestLimits::default());
+        let call = egress.call(grant, Instant::now() + Duration::from_secs(60));
+        let failed = fetch(&call, get("http://example.test/")).await.unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::DnsError);
+        assert!(failed.to_string().contains("cannot be resolved now"), "{failed}");
+        let problem = failure().to_string();
+        assert!(failed.log_text().ends_with(&problem), "{}", failed.log_text());
+    }
 }

@@ -296,13 +296,7 @@ impl Inventory {
     /// Nothing can be said about the files, so what serves goes on serving.
     fn cannot_be_read(&mut self, error: &io::Error) {
         tracing::debug!(folder = %self.folder.path().display(), %error, "the tools folder cannot be read");
-        // Without the path: the text stands in the readiness report, which anyone may read.
-        let todo = if error.kind() == io::ErrorKind::NotFound {
-            ": create it, or set TOOLS_DIR to the one that is meant"
-        } else {
-            ""
-        };
-        let error = format!("the tools folder (TOOLS_DIR) cannot be read: {}{todo}", error.kind());
+        let error = unreadable(error);
         self.unreadable = Some(ToolFault { file: ".".into(), error });
     }
 
@@ -480,4 +474,15 @@ impl Inventory {
         let files = loading.chain(proposing).collect::<BTreeSet<_>>();
         files.into_iter().map(|file| self.shown(file)).collect()
     }
+}
+
+/// What is said of a folder that cannot be read. Errors of the file system name no path, so that the text may
+/// stand in the readiness report, which anyone may read.
+fn unreadable(error: &io::Error) -> String {
+    let todo = if error.kind() == io::ErrorKind::NotFound {
+        ": create it, or set TOOLS_DIR to the one that is meant"
+    } else {
+        ""
+    };
+    format!("the tools folder (TOOLS_DIR) cannot be read: {error}{todo}")
 }

@@ -1,11 +1,13 @@
 //! Tables: what happened to the files, and what serves, is refused and is the last good version then.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use super::decide::decide;
 use super::event::{FileChange, FileEvent};
 use super::state::FolderState;
+use super::unreadable;
 use crate::error::LoadError;
 use crate::folder::memory::FileVersion;
 
@@ -135,4 +137,17 @@ fn a_load_that_does_not_end_holds_up_nobody_but_newcomers_of_its_time() {
 fn the_end_of_a_load_that_nobody_waits_for_changes_nothing() {
     check(&["a loaded a1 x", "b lost", "c removed", "d refused"], "", "", "");
     check(&["a proposed 1", "a loaded a1 x", "a loaded a2 x"], "a a1", "", "a a1");
+}
+
+#[test]
+fn what_keeps_the_folder_from_being_read_is_said_as_the_system_says_it() {
+    for (code, said) in [
+        // The kind of the first two has no name: no more files may be open, and the disk fails.
+        (24, "(os error 24)"),
+        (5, "(os error 5)"),
+        (2, "(os error 2): create it, or set TOOLS_DIR to the one that is meant"),
+    ] {
+        let text = unreadable(&io::Error::from_raw_os_error(code));
+        assert!(text.ends_with(said), "{text}");
+    }
 }

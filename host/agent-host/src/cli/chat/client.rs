@@ -60,6 +60,7 @@ impl Client {
         });
         let authorization =
             authorization.transpose().context("the token is none: it has to be one line of letters")?;
+        let endpoint = without_user(endpoint);
         // Answers of a service lead nowhere else, and a token is for this service only.
         let http = outbound::Client::for_url(&endpoint, CONNECT, PoolBounds::default())?;
         Ok(Self { http, endpoint, field, authorization })
@@ -135,4 +136,25 @@ fn user_of(url: &Url) -> Option<String> {
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy();
     let pair = format!("{}:{}", decoded(url.username()), decoded(url.password().unwrap_or_default()));
     Some(format!("Basic {}", STANDARD.encode(pair)))
+}
+
+/// The address as errors may name it.
+fn without_user(mut url: Url) -> Url {
+    // silent-ok: what cannot have a user has none.
+    let _ = (url.set_username(""), url.set_password(None));
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_the_address_is_sent_and_stands_in_none_that_errors_name() {
+        let service = Url::parse("http://ada:hunter2@127.0.0.1:3000/").unwrap();
+        let client = Client::new(&service, None).unwrap();
+        assert_eq!(client.endpoint.as_str(), "http://127.0.0.1:3000/agent/invoke");
+        let sent = client.authorization.unwrap();
+        assert_eq!(sent.to_str().unwrap(), format!("Basic {}", STANDARD.encode("ada:hunter2")));
+    }
 }

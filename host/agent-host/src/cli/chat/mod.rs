@@ -9,7 +9,7 @@ mod screen;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use agent_core::words::MOST_HISTORY_MESSAGES;
+use agent_core::words::{LONGEST_HISTORY_MESSAGE, MOST_HISTORY_MESSAGES};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::{Value, json};
@@ -21,6 +21,10 @@ use super::Exit;
 use client::Client;
 use events::{Event, Events};
 use screen::Screen;
+
+/// Most bytes of what was said that go along with a question. A service takes 100 KiB (`MAX_BODY_BYTES`) with
+/// the question, unless it is set to take more.
+const MOST_HISTORY_BYTES: usize = 64 << 10;
 
 /// What a shell calls a program that SIGINT ended.
 const INTERRUPTED: u8 = 130;
@@ -111,10 +115,7 @@ impl Chat {
     /// Asks and shows the run. The first interrupt cancels the run, the second one leaves it. Before the
     /// service has said which run it is, the first one leaves.
     async fn ask(&mut self, message: &str) -> anyhow::Result<Exit> {
-        // A turn is a question and an answer; the oldest go when there are too many.
-        while self.history.len() > MOST_HISTORY_MESSAGES {
-            self.history.drain(..2);
-        }
+        forget_oldest(&mut self.history);
         // Once `ctrl_c` was called in this process SIGINT no longer ends it, so that every wait looks for it.
         // An interrupt counts once it is waited for, so that comes before the question is on its way.
         let begun = tokio::select! {
@@ -155,8 +156,60 @@ impl Chat {
     fn remember(&mut self, message: &str, answer: &str) {
         // The service takes no empty message.
         if !answer.is_empty() {
-            self.history.push(json!({ "role": "user", "content": message }));
-            self.history.push(json!({ "role": "assistant", "content": answer }));
+            self.history.extend(turn(message, answer));
         }
+    }
+}
+
+/// A question and its answer, as far as a service takes them along with the next question.
+fn turn(question: &str, answer: &str) -> [Value; 2] {
+    let cut = |text: &str| text.chars().take(LONGEST_HISTORY_MESSAGE).collect::<String>();
+    [
+        json!({ "role": "user", "content": cut(question) }),
+        json!({ "role": "assistant", "content": cut(answer) }),
+    ]
+}
+
+/// The oldest turns go when there are too many, or when they are too long.
+fn forget_oldest(history: &mut Vec<Value>) {
+    while history.len() > MOST_HISTORY_MESSAGES || bytes_of(history) > MOST_HISTORY_BYTES {
+        history.drain(..history.len().min(2));
+    }
+}
+
+fn bytes_of(history: &[Value]) -> usize {
+    history.iter().map(|message| message.to_string().len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(turns: usize, bytes: usize) -> Vec<Value> {
+        let turn = |number| [json!({ "content": number }), json!({ "content": "x".repeat(bytes) })];
+        (0..turns).flat_map(turn).collect()
+    }
+
+    #[test]
+    fn the_oldest_turns_go_before_a_service_refuses_the_question_for_their_size() {
+        for (turns, bytes, left) in [
+            (3, 1_000, 3),
+            (30, 4 << 10, 15),
+            (1, 100 << 10, 0),
+            (MOST_HISTORY_MESSAGES, 1, MOST_HISTORY_MESSAGES / 2),
+        ] {
+            let mut history = said(turns, bytes);
+            let last = history.last().cloned();
+            forget_oldest(&mut history);
+            assert_eq!(history.len(), 2 * left, "{turns} of {bytes}");
+            assert!(history.is_empty() || history.last() == last.as_ref());
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_to_be_sent_back_goes_along_in_part() {
+        let [question, answer] = turn("what?", &"ä".repeat(LONGEST_HISTORY_MESSAGE + 1));
+        assert_eq!(question["content"], "what?");
+        assert_eq!(answer["content"].as_str().unwrap().chars().count(), LONGEST_HISTORY_MESSAGE);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use host_setup::output::plain;
 use serde::Serialize;
 
 /// How it stands with something.
@@ -68,8 +69,9 @@ impl fmt::Display for Report {
                 State::Warning => "warning",
                 State::Failed => "FAILED",
             };
-            // Lines that a value begins could be taken for ours.
-            writeln!(f, "{state:<8} {check:<12} {}", found.replace('\n', "\n                      "))?;
+            // Components and stores say what they like. Lines that a value begins could be taken for ours.
+            let found = plain(found).replace('\n', "\n                      ");
+            writeln!(f, "{state:<8} {check:<12} {found}")?;
             if !todo.is_empty() {
                 writeln!(f, "                      to do: {todo}")?;
             }
@@ -86,7 +88,7 @@ mod tests {
         Report(vec![
             Finding::ok("settings", "all are valid".into()),
             Finding::warning("tools", "tools has none".into(), "make one"),
-            Finding::failed("redis", "one\nok       fake".into(), "start it"),
+            Finding::failed("redis", "one\nok       fa\u{1b}[2Jke".into(), "start it"),
         ])
     }
 
@@ -97,7 +99,7 @@ mod tests {
         warning  tools        tools has none
                               to do: make one
         FAILED   redis        one
-                              ok       fake
+                              ok       fa\u{1b}[2Jke
                               to do: start it
         ");
     }

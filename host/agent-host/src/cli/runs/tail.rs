@@ -1,5 +1,6 @@
 //! `agent-host runs tail`: a run as it goes on, from the store, which is asked again until the run has ended.
 
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use agent_core::ports::RunStore;
@@ -11,7 +12,6 @@ use tokio::time::sleep;
 
 use super::store;
 use crate::cli::Exit;
-use host_setup::output::print;
 
 /// How often the store is asked.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -20,16 +20,33 @@ const PAUSE: Duration = Duration::from_millis(500);
 const MOST_FAILURES: u32 = 20;
 
 pub(super) async fn run(run_id: &str, json: bool) -> anyhow::Result<Exit> {
-    tail(&*store::open().await?, run_id, json, |text| Ok(print(text)?)).await?;
+    let show = |text: &str| io::stdout().write_all(text.as_bytes());
+    tail(&*store::open().await?, run_id, json, show).await?;
     Ok(Exit::Success)
 }
 
-/// Shows what there is, and goes on until the run has ended.
+/// Shows what there is, and goes on until the run has ended, or until the reader of that has seen enough.
 async fn tail(
     runs: &dyn RunStore,
     run_id: &str,
     json: bool,
-    mut show: impl FnMut(&str) -> anyhow::Result<()>,
+    show: impl FnMut(&str) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    match follow(runs, run_id, json, show).await {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        followed => followed,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+async fn follow(
+    runs: &dyn RunStore,
+    run_id: &str,
+    json: bool,
+    mut show: impl FnMut(&str) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     let mut timeline = TimelineTail::default();
     let (mut shown, mut failures) = (0_u64, 0);
@@ -119,6 +136,21 @@ mod tests {
         let shown = shown.lock();
         assert_eq!(shown.matches("\"one\"").count(), 1, "{shown}");
         assert!(shown.find("\"two\"") < shown.find("completed; "), "{shown}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_seen_enough_of_a_run_is_not_kept_until_its_end() {
+        let (runs, mut lines) = (TestRuns::default(), 0);
+        runs.append("run_1", Epoch(1), 0, &[Event::from(says("one")), Event::from(says("two"))])
+            .await
+            .unwrap();
+        let tailing = tail(&runs, "run_1", true, |_| {
+            lines += 1;
+            if lines > 1 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+        });
+        tailing.await.unwrap();
+        let full = tail(&runs, "run_1", true, |_| Err(io::ErrorKind::StorageFull.into())).await;
+        assert!(full.is_err(), "that is none of the reader's wishes");
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use crate::config::{Headers, HttpUrl, Sampling};
 const SPAN: &[u8] = &[0x12, 0];
 
 /// A collector that gives each export the next of these answers, on a connection of its own; to be driven
-/// beside them.
+/// beside them. A body stands behind a bar.
 async fn collector(answers: &[&str]) -> (HttpUrl, impl Future<Output = ()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = HttpUrl::parse(&format!("http://{}/v1/traces", listener.local_addr().unwrap())).unwrap();
@@ -23,7 +23,10 @@ async fn collector(answers: &[&str]) -> (HttpUrl, impl Future<Output = ()>) {
             let mut request = vec![0; 64 << 10];
             let read = connection.read(&mut request).await.unwrap();
             assert!(request[..read].starts_with(b"POST /v1/traces"));
-            let answer = format!("HTTP/1.1 {answer}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+            let (head, body) = answer.split_once('|').unwrap_or((answer, ""));
+            let length = body.len();
+            let answer =
+                format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
             connection.write_all(answer.as_bytes()).await.unwrap();
         }
     };
@@ -56,6 +59,25 @@ async fn a_collector_that_wants_to_be_left_alone_for_ever_costs_its_spans_and_no
             queue.put(SPAN);
             assert!(exporter.export_next(Instant::now() + Duration::from_secs(10)).await);
             assert_eq!((exporter.counts.exported(), exporter.counts.failed()), (exported, failed));
+        }
+    };
+    tokio::join!(collector, export);
+}
+
+#[tokio::test]
+async fn a_collector_that_takes_a_part_of_each_batch_is_in_trouble_until_it_takes_a_whole_one() {
+    // An `ExportTraceServiceResponse` of one span that was rejected, and "no".
+    let part = "200 OK|\n\u{6}\u{8}\u{1}\u{12}\u{2}no";
+    let answers = [part, part, "200 OK"];
+    let (url, collector) = collector(&answers).await;
+    let (queue, mut exporter) = new(&config(url)).unwrap();
+    let export = async {
+        for (exported, failed, outage) in [(1, 1, Some(1)), (2, 2, Some(2)), (4, 2, None)] {
+            queue.put(SPAN);
+            queue.put(SPAN);
+            assert!(exporter.export_next(Instant::now() + Duration::from_secs(10)).await);
+            assert_eq!((exporter.counts.exported(), exporter.counts.failed()), (exported, failed));
+            assert_eq!(exporter.outage, outage, "it is said once");
         }
     };
     tokio::join!(collector, export);
