@@ -44,6 +44,36 @@ fn the_front_page_is_one_screen_after_another_and_no_more() {
     );
 }
 
+/// A number and what stands behind it, such as `53.6 µs`; the number alone where a comma ends it.
+fn quantities(row: &str) -> Vec<String> {
+    let words: Vec<_> = row.split_whitespace().collect();
+    let units = words.iter().skip(1).chain([&""]);
+    let numbers = words.iter().zip(units).filter(|(word, _)| word.starts_with(|c: char| c.is_ascii_digit()));
+    numbers
+        .map(|(number, unit)| match number.strip_suffix(',') {
+            Some(alone) => alone.to_owned(),
+            None => format!("{number} {}", unit.trim_end_matches([',', ':', ';'])),
+        })
+        .collect()
+}
+
+/// The evidence is measured anew now and then. What the front page shows of it has to follow.
+#[test]
+fn numbers_of_the_front_page_stand_in_the_evidence() {
+    let text = fs::read_to_string(repository().join("README.md")).unwrap();
+    let section = text.split("\n## ").find(|section| section.starts_with("Numbers\n")).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
+    // What was measured stands in the first cell; the promise beside it is none of the evidence's.
+    let cells = rows.filter_map(|row| row.trim_start_matches("| ").split_once(" | ")).map(|(_, cells)| cells);
+    let shown: Vec<_> = cells.flat_map(quantities).collect();
+    assert!(shown.len() > 10, "{shown:?}");
+    let evidence = pages().into_iter().filter(|page| page.path.starts_with("host/docs/evidence"));
+    let evidence: String = evidence.map(|page| page.text).collect();
+    let missing: Vec<_> = shown.iter().filter(|quantity| !evidence.contains(quantity.as_str())).collect();
+    assert!(missing.is_empty(), "these are on the front page and in no page of the evidence: {missing:?}");
+    assert_eq!(quantities("after 6.0 s, of 1,000, p99 24 µs: so"), ["6.0 s", "1,000", "24 µs"]);
+}
+
 #[test]
 fn a_page_is_short_and_says_first_what_its_reader_can_do_after_it() {
     let mut wrong = Vec::new();

@@ -75,7 +75,7 @@ struct List {
     /// The user's id, as tokens have it
     #[arg(long)]
     user: Option<String>,
-    /// Only jobs that stand there
+    /// Only jobs of this status: waiting, active, delayed, parked, completed, failed or cancelled
     #[arg(long, value_parser = parse_status, requires = "user")]
     status: Option<JobStatus>,
     /// How many at most; fewer are shown at once where their results are large

@@ -61,13 +61,14 @@ enum Command {
     Serve,
     /// Serve with everything built in, to try things out
     ///
-    /// Listens on 127.0.0.1:3000 and takes its tools from target/tools, or from TOOLS_DIR when that is set.
-    /// Unless LLM_API_KEY is set, a demo model answers that knows a few rules and is no language model.
+    /// Listens on 127.0.0.1:3000 and takes its tools from TOOLS_DIR, else from target/tools, else those that
+    /// were installed with it. Unless LLM_API_KEY is set, a demo model answers that knows a few rules and is
+    /// no language model.
     Dev,
     /// List the tools of TOOLS_DIR (name, component, digest, schema), or call one without a model: tools call
     ///
     /// Exits with 1 when a component of TOOLS_DIR cannot be loaded, and says why.
-    #[command(alias = "tool")]
+    #[command(visible_alias = "tool")]
     Tools(Box<tools::Arguments>),
     /// Serve the tools of TOOLS_DIR to an MCP client, over the standard input and output
     ///

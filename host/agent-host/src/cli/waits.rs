@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List what runs wait for: a user's, or what an administrator may decide, which expires first first
+    /// List what runs wait for: a user's, or what an administrator may decide, the next to expire first
     List(List),
     /// Show a wait: the call that would be made, its digest, who decides and until when
     Show {

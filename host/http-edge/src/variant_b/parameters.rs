@@ -18,7 +18,7 @@ pub(super) const STATUS: Field = Field::new(
     "status",
     Kind::Word { words: || JobStatus::ALL.map(JobStatus::as_str).to_vec(), most_quoted: usize::MAX },
 )
-.about("Only jobs that stand there.");
+.about("Only jobs of this status.");
 
 pub(super) const CURSOR: Field = cursor(&Pattern { is: |cursor| cursor.len() <= 1_024, ..NO_CURSOR })
     .example(|| json!("01a204ec6206715fbb305322b42db99d"));
@@ -70,8 +70,8 @@ request! {
     /// Which waits a caller wants to see.
     pub(super) struct WaitListing = Object::OPEN;
 
-    /// Whose: those of one's own jobs, the newest first, or those of anybody's that one may decide, which
-    /// expire first first.
+    /// Whose: those of one's own jobs, the newest first, or those of anybody's that one may decide, the
+    /// next to expire first.
     of: WaitsOf = Field::new("of", Kind::Word { words: WaitsOf::words, most_quoted: usize::MAX })
         .default(|| json!("own"));
 

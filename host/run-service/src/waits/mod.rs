@@ -159,7 +159,7 @@ impl Waits {
     }
 
     /// What is not decided of the waits of anybody's jobs about which this caller may decide and has not
-    /// decided yet, those that expire first first. The waits of `limit` jobs are looked at, so that a page
+    /// decided yet, the next to expire first. The waits of `limit` jobs are looked at, so that a page
     /// may be short or empty although there is another one.
     pub async fn list_decidable(
         &self,

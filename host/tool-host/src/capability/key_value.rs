@@ -31,7 +31,7 @@ pub(crate) struct OwnSpace {
     pub(crate) operations: Arc<AtomicU32>,
 }
 
-/// Owner values they are.
+/// Whose values they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// All callers' of the component.

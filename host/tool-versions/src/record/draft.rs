@@ -126,7 +126,7 @@ impl<'a> Draft<'a> {
             self.detail("the component is disabled, so only once that is enabled");
         }
         self.remember(before);
-        self.end_trial(&format!("{digest} serves now"));
+        self.end_trial(&format!("{digest} took over"));
     }
 
     /// Has an earlier version serve. The one that served is withdrawn, so that no rollback goes back to it by

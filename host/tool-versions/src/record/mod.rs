@@ -13,8 +13,8 @@
 //!   remembered.
 //! - A trial that runs is of a kept version that does not serve, against the one that serves.
 //!
-//! `proposals` takes versions in and decides what is kept, `serving` is which version serves, `trials` is how
-//! one is tried.
+//! `proposals` takes versions in and decides what is kept, `rollback` is which version serves, `canary` is
+//! how one is tried.
 
 mod canary;
 pub(super) mod draft;

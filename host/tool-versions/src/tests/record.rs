@@ -276,7 +276,7 @@ fn a_version_is_tried_beside_the_one_that_serves() {
     let component = approved().with(canary("2")).with(uploaded("3", Some("policy")));
     assert_eq!((&component.trial().state, component.serves().0), (&TrialState::Running, Some("sha256:1")));
     let component = component.with(Change::Promote(Some(digest("3"))));
-    assert_eq!(component.trial().state, TrialState::Ended { because: "sha256:3 serves now".into(), at: NOW });
+    assert_eq!(component.trial().state, TrialState::Ended { because: "sha256:3 took over".into(), at: NOW });
     let component = approved().with(canary("2")).with(Change::EndTrial);
     assert_eq!(component.trial().state, TrialState::Ended { because: "ended by user:anna".into(), at: NOW });
 }

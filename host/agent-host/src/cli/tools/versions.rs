@@ -76,7 +76,8 @@ pub(crate) struct NameArguments {
 pub(crate) struct DigestArguments {
     /// The component: its file's name without .wasm
     pub(super) name: String,
-    /// The version, by default the obvious one
+    /// The version. By default the last that served (rollback), the newest (shadow, canary), the one that was
+    /// tried (promote)
     #[arg(long)]
     pub(super) digest: Option<String>,
 }

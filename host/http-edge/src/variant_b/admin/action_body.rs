@@ -25,7 +25,7 @@ request! {
     /// Which version.
     pub(super) struct VersionChoice = Object::CLOSED;
 
-    /// The version. Without it the obvious one.
+    /// The version. Without it the last that served, or, to promote it, the one that was tried.
     digest: Option<String> = VERSION;
 }
 

@@ -1,6 +1,6 @@
 //! The admin API: what operators see of the tools and do with them while they serve, everybody's runs and
-//! jobs, and how the service is, under `/admin/`, for tokens with the role `admin`. The console (`console/`)
-//! is a page on top of it.
+//! jobs, and how the service is, under `/admin/`, for tokens with the role `admin`. The console
+//! (`pages/console/`) is a page on top of it.
 //!
 //! - `runs`, `run_body`: runs and what they did. `jobs`: the queue. `listing`: the parameters of both.
 //!   `status`: how the service is.
