@@ -1,8 +1,8 @@
 //! A child process that is spoken to over its standard input and output, a message a line.
 //!
 //! It has no environment but what its entry names, no descriptor of ours, a process group of its own and the
-//! limits in `child_limits`. Dropping it kills the group. What it says on its standard error goes to the log, a
-//! few lines of each exchange.
+//! limits in `child_limits`. Dropping it kills the group. What it says on its standard error goes to the log,
+//! a few lines of each exchange.
 
 use std::process::Stdio;
 

@@ -1,7 +1,7 @@
 //! The tools of one folder: starts them, follows what changes, and swaps what serves.
 //!
-//! `swap.rs` makes others serve, `admin.rs` is what operators do with them, `pinned.rs` the tools of runs that
-//! are taken up, `policy_reading.rs` reads the policy again within a limit.
+//! `swap.rs` makes others serve, `admin.rs` is what operators do with them, `pinned.rs` the tools of runs
+//! that are taken up, `policy_reading.rs` reads the policy again within a limit.
 
 mod admin;
 mod pinned;
