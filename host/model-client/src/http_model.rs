@@ -270,8 +270,8 @@ impl HttpModel {
     }
 
     /// The reply that an error stands for, be it a refusal or the end of a stream that had begun: a filter
-    /// stopped the conversation, the model wrote nothing within its limit, or it wrote what its provider could
-    /// not read. Calls in that are made; one that was not allowed is a reply without words.
+    /// stopped the conversation, the model wrote nothing within its limit, or it wrote what its provider
+    /// could not read. Calls in that are made; one that was not allowed is a reply without words.
     fn reply_of_error(&self, error: &ProviderError, request: &ModelRequest<'_>) -> Option<ModelReply> {
         let is_call = error.is_failed_call();
         let may_call = request.tool_choice != ToolChoice::None;

@@ -128,8 +128,8 @@ impl Dispatcher {
         }
     }
 
-    /// Beside others, one of each user who has none under way comes first: users whose receivers hang, and who
-    /// have more due than is ever sent, would else be given each place that becomes free.
+    /// Beside others, one of each user who has none under way comes first: users whose receivers hang, and
+    /// who have more due than is ever sent, would else be given each place that becomes free.
     async fn claim(&self, most: u32, is_idle: bool) -> Option<Vec<Claimed>> {
         let of_a_user = if is_idle { OF_A_USER } else { 1 };
         let mut due = self.claim_within(ClaimBounds { most, of_a_user }).await?;

@@ -109,8 +109,8 @@ pub(super) async fn cancel(State(edge): State<Shared>, job_id: PathId) -> Result
     }
 }
 
-/// `POST /admin/jobs/{jobId}/retry`. In a task of its own: left by its client between the writes, it would have
-/// the failure sent once more and the job not tried again.
+/// `POST /admin/jobs/{jobId}/retry`. A task of its own writes: a request that its client left between the
+/// writes would have the failure sent once more and the job not tried again.
 pub(super) async fn retry(State(edge): State<Shared>, job_id: PathId) -> Result<Response, Error> {
     let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
     let (tell, told) = oneshot::channel();
