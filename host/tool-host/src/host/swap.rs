@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::ports::ToolFault;
+use agent_core::ports::{ToolFault, ToolSet as _};
 
 use super::{Published, ToolHost};
 use crate::component::Component;
