@@ -12,7 +12,7 @@
 //! | opens streams and resets them (CVE-2023-44487) | h2's bound on those reset before we saw them, and `Answers::flooded` on those after |
 //! | provokes resets of ours | [`MOST_PROVOKED_RESETS`] |
 //! | sends large or endless heads | [`MOST_HEADER_BYTES`], decoded; the frames that continue one are bounded by h2 |
-//! | sends bodies that nobody reads | the windows |
+//! | sends bodies that nobody reads | the windows; they are reset after a while (`unread_body.rs`) |
 //! | takes nothing of an answer | [`Taking::stalls`], which resets the stream, and the socket's write timeout |
 //! | is gone without a word | a ping each `Timeouts::unread`, answered within as long |
 //! | asks for nothing more | `Timeouts::next_request`, then `GOAWAY` |

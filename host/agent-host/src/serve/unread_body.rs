@@ -10,7 +10,14 @@
 //! | declared by `Content-Length`, within the limit | nothing | read away, and the next request is served |
 //! | larger, or chunked, or its client waits for `100 Continue` | `Connection: close` | our side is shut, the rest is read away so that the client can finish writing and read the answer, and the connection ends |
 //! | its time is over (408) | `Connection: close` | the connection ends |
+//! | any, over HTTP/2 | nothing | read away for [`OF_STREAM`], then its stream is reset; others go on |
+//!
+//! Over HTTP/2 a body that nobody wants could be reset right behind its answer (RFC 9113, section 8.1). Some
+//! clients lose the answer by that: curl 7.88 says that the stream broke, and no more. So a body that comes a
+//! moment later than its head is read.
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use std::future::pending;
 use std::pin::Pin;
@@ -29,6 +36,10 @@ use tokio_util::sync::CancellationToken;
 /// chance.
 const MOST_READ_AWAY: usize = 64 << 20;
 
+/// For how long a body is read away over HTTP/2: as long as a client that is told no may take to notice. Its
+/// stream counts among those of its connection meanwhile, which may be a proxy's for many clients.
+const OF_STREAM: Duration = Duration::from_secs(2);
+
 /// How much longer bodies are read away when the service stops.
 const AT_STOP: Duration = Duration::from_secs(1);
 
@@ -46,18 +57,19 @@ pub(super) struct Lent {
     rest: Option<Arc<Mutex<Option<Incoming>>>>,
     declared: Option<u64>,
     waits_for_continue: bool,
+    /// Whether the body is that of a stream of its own (HTTP/2).
+    is_stream: bool,
 }
 
 /// Gives the body to whoever answers. What they leave of it comes back to the [`Lent`].
 pub(super) fn lend(request: Request<Incoming>) -> (Request<LentBody>, Lent) {
     let waits_for_continue = request.headers().contains_key(EXPECT);
     let declared = request.body().size_hint().exact();
-    // Most requests have no body, and then there is nothing to be kept track of. In HTTP/2 a body is its
-    // stream's own: what is not read of it is reset.
-    let is_lent = request.version() < Version::HTTP_2 && !request.body().is_end_stream();
-    let rest = is_lent.then(Arc::default);
+    let is_stream = request.version() >= Version::HTTP_2;
+    // Most requests have no body, and then there is nothing to be kept track of.
+    let rest = (!request.body().is_end_stream()).then(Arc::default);
     let request = request.map(|body| LentBody { body: Some(body), rest: rest.clone() });
-    (request, Lent { rest, declared, waits_for_continue })
+    (request, Lent { rest, declared, waits_for_continue, is_stream })
 }
 
 impl Lent {
@@ -68,12 +80,18 @@ impl Lent {
         let body = rest.lock().take()?;
         let fits = self.declared.is_some_and(|length| length <= limits.bytes as u64);
         let timed_out = answer.status() == StatusCode::REQUEST_TIMEOUT;
-        let goes_on = fits && !self.waits_for_continue && !timed_out;
+        let goes_on = self.is_stream || (fits && !self.waits_for_continue && !timed_out);
         if !goes_on {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let deadline = Instant::now() + if timed_out { Duration::ZERO } else { limits.time };
-        Some(Rest { body, deadline, goes_on })
+        let time = match self.is_stream {
+            _ if timed_out => Duration::ZERO,
+            // The reset tells the client that nobody wants the body.
+            true if self.waits_for_continue => Duration::ZERO,
+            true => limits.time.min(OF_STREAM),
+            false => limits.time,
+        };
+        Some(Rest { body, deadline: Instant::now() + time, goes_on })
     }
 }
 
@@ -86,7 +104,7 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    async fn read_away(mut self) {
+    async fn read_away(mut self, stop: CancellationToken) {
         let mut left = MOST_READ_AWAY;
         let reading = async {
             while let Some(Ok(frame)) = next_frame(&mut self.body).await {
@@ -95,8 +113,15 @@ impl Rest {
                 left = less;
             }
         };
-        // A body that is dropped before its end ends the connection.
-        let _too_slow = timeout_at(self.deadline, reading).await;
+        let hurried = async {
+            stop.cancelled().await;
+            sleep(AT_STOP).await;
+        };
+        // A body that is dropped before its end ends the connection, or its stream.
+        tokio::select! {
+            _too_slow = timeout_at(self.deadline, reading) => {}
+            () = hurried => {}
+        }
     }
 }
 
@@ -104,21 +129,18 @@ async fn next_frame(body: &mut Incoming) -> Option<hyper::Result<Frame<Bytes>>> 
     std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
 }
 
-/// Reads away one body after the other; never ends. It has to be polled by the task of the connection and
-/// after the connection itself: a body that is asked for before its answer is written would be called for
-/// with `100 Continue`.
+/// Reads bodies away, those of several streams at the same time; never ends. It has to be polled by the task
+/// of the connection and after the connection itself: a body that is asked for before its answer is written
+/// would be called for with `100 Continue`.
 pub(super) async fn read_away(mut rests: mpsc::UnboundedReceiver<Rest>, stop: CancellationToken) {
-    while let Some(rest) = rests.recv().await {
-        let hurried = async {
-            stop.cancelled().await;
-            sleep(AT_STOP).await;
-        };
+    let mut reading = FuturesUnordered::new();
+    loop {
         tokio::select! {
-            () = rest.read_away() => {}
-            () = hurried => {}
+            Some(rest) = rests.recv() => reading.push(rest.read_away(stop.clone())),
+            Some(()) = reading.next() => {}
+            else => return pending().await,
         }
     }
-    pending().await
 }
 
 /// A request body that comes back to its [`Lent`] when it is dropped before its end.

@@ -50,9 +50,10 @@ fn find_forwarded(headers: &HeaderMap, trusted_proxies: usize) -> Option<IpAddr>
     parse_address(str::from_utf8(entry).ok()?.trim())
 }
 
-/// Some proxies append the port.
+/// Some proxies append the port, or put an IPv6 address into the brackets that it has beside one.
 fn parse_address(text: &str) -> Option<IpAddr> {
-    text.parse().ok().or_else(|| text.parse().ok().map(|socket: SocketAddr| socket.ip()))
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    bare.parse().ok().or_else(|| text.parse().ok().map(|socket: SocketAddr| socket.ip()))
 }
 
 #[cfg(test)]
@@ -96,12 +97,13 @@ mod tests {
         assert_eq!(client(&["1.1.1.1"], 3), "1.1.1.1");
         assert_eq!(client(&["2001:db8::1"], 1), "2001:db8::1");
         assert_eq!(client(&["[2001:db8::1]:443"], 1), "2001:db8::1");
+        assert_eq!(client(&["[2001:db8::1]"], 1), "2001:db8::1");
         assert_eq!(client(&["1.1.1.1:443"], 1), "1.1.1.1");
     }
 
     #[test]
     fn an_entry_that_is_no_address_leaves_the_socket() {
-        for line in ["", "unknown", "1.1.1.1, ", "1.1.1.1, _hidden"] {
+        for line in ["", "unknown", "1.1.1.1, ", "1.1.1.1, _hidden", "[]", "[2001:db8::1"] {
             assert_eq!(client(&[line], 1), "10.0.0.1", "{line}");
         }
     }

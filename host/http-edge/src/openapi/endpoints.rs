@@ -6,17 +6,17 @@ use super::document::{TAGS, as_in_documents};
 use super::operation::Operation;
 use super::routes::Described;
 use super::serve::made_by;
-use crate::pages::index::{Endpoint, Endpoints};
+use crate::pages::index::{Endpoint, Forms, Index};
 
-/// A line for each of these routes, grouped as in the document. Left out are the front page, the files of the
-/// console, and the pages that the documentation's own index lists.
-pub(crate) fn endpoints(described: Arc<[Described]>) -> Endpoints {
+/// The front page, with a line for each of these routes, grouped as in the document. Left out are the front
+/// page itself, the files of the console, and the pages that the documentation's own index lists.
+pub(crate) fn endpoints(described: Arc<[Described]>) -> Index {
     made_by(move || {
         let is_listed = |path: &str| path.ends_with("/{file}") || path.starts_with("/docs/{");
         let shown = described.iter().filter(|route| route.path != "/" && !is_listed(&route.path));
         let mut lines: Vec<_> = shown.map(|route| line(route, &route.operation())).collect();
         lines.sort_by_key(|(place, _)| *place);
-        lines.into_iter().map(|(_, line)| line).collect()
+        Forms::of(&lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>())
     })
 }
 

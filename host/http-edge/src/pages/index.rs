@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer;
+use crate::middleware::compression::KeptCodings;
 use crate::openapi::{Lazy, Operation, tags};
 use crate::pages::static_text::HTML;
 
@@ -48,14 +50,45 @@ pub(crate) fn describe() -> Operation {
         .answers_text("text/html", "The same as a page, for whoever names `text/html` in `Accept`")
 }
 
-/// Everything that is served.
-pub(crate) type Endpoints = Lazy<Vec<Endpoint>>;
+/// The page in its forms, for the first who asks.
+pub(crate) type Index = Lazy<Forms>;
 
-pub(crate) async fn show_index(State(endpoints): State<Endpoints>, headers: HeaderMap) -> Response {
-    let page = Page { service: "agent-host", version: env!("CARGO_PKG_VERSION"), endpoints: &endpoints };
-    let mut answer =
-        if accepts_html(&headers) { page.as_html() } else { answer::json(StatusCode::OK, &page) };
+/// The page in its two forms. Each is made once: strangers who read it slowly hold no copies of it.
+pub(crate) struct Forms {
+    json: Kept,
+    html: Kept,
+}
+
+/// A text, and what it was compressed to.
+struct Kept {
+    text: Bytes,
+    codings: KeptCodings,
+}
+
+impl Forms {
+    pub(crate) fn of(endpoints: &[Endpoint]) -> Self {
+        let page = Page { service: "agent-host", version: env!("CARGO_PKG_VERSION"), endpoints };
+        // Texts are always JSON.
+        let json = serde_json::to_vec(&page).unwrap_or_default();
+        Self { json: Kept::new(json), html: Kept::new(page.as_html()) }
+    }
+}
+
+impl Kept {
+    fn new(text: impl Into<Bytes>) -> Self {
+        Self { text: text.into(), codings: KeptCodings::default() }
+    }
+}
+
+pub(crate) async fn show_index(State(index): State<Index>, headers: HeaderMap) -> Response {
+    let (kept, mut answer) = if accepts_html(&headers) {
+        let about = [(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, POLICY)];
+        (&index.html, (about, index.html.text.clone()).into_response())
+    } else {
+        (&index.json, answer::json_bytes(StatusCode::OK, index.json.text.clone()))
+    };
     answer.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    answer.extensions_mut().insert(kept.codings.clone());
     answer
 }
 
@@ -72,7 +105,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 );
 
 impl Page<'_> {
-    fn as_html(&self) -> Response {
+    fn as_html(&self) -> String {
         let Self { service, version, endpoints } = self;
         let mut rows = String::new();
         for Endpoint { method, path, what } in *endpoints {
@@ -85,18 +118,40 @@ impl Page<'_> {
                 method => writeln!(rows, "<tr><td>{method}<td>{shown}<td>{what}"),
             };
         }
-        let page = format!(
+        format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>{service}</title>\n\
              <h1>{service} {version}</h1>\n<table>\n<caption>What is served</caption>\n\
              <tr><th scope=\"col\">Method<th scope=\"col\">Path<th scope=\"col\">What for\n{rows}</table>\n</html>\n"
-        );
-        ([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, POLICY)], page).into_response()
+        )
     }
 }
 
 /// A text as HTML has it, also within double quotes.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, LazyLock};
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_who_ask_read_the_same_text() {
+        let index: Index = Arc::new(LazyLock::new(Box::new(|| Forms::of(&[]))));
+        for accept in ["text/html", "application/json"] {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            let read = async || {
+                let answer = show_index(State(index.clone()), headers.clone()).await;
+                answer.into_body().collect().await.unwrap().to_bytes()
+            };
+            let (one, other) = (read().await, read().await);
+            assert!(!one.is_empty() && one.as_ptr() == other.as_ptr(), "{accept}");
+        }
+    }
 }

@@ -142,6 +142,40 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [head.as_slice(), payload].concat()
 }
 
+/// Reads frames up to the one of that kind with these flags, and gives their kinds.
+async fn kinds_until(client: &mut Client, last: (u8, u8)) -> Vec<u8> {
+    let mut kinds = vec![];
+    loop {
+        let mut head = [0; 9];
+        client.0.read_exact(&mut head).await.unwrap();
+        let mut payload = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+        client.0.read_exact(&mut payload).await.unwrap();
+        kinds.push(head[3]);
+        if (head[3], head[4]) == last {
+            return kinds;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_comes_behind_its_answer_is_read_away_and_its_stream_is_not_reset() {
+    let outcome = with_service(times(), async |bench| {
+        let mut client = bench.connect().await;
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+        client.send(frame(4, 0, 0, &[])).await;
+        // `POST http://test/unread`, without any indexing, and the end of the answer.
+        client.send(frame(1, 0b100, 1, b"\x83\x86\x04\x07/unread\x01\x04test")).await;
+        let mut kinds = kinds_until(&mut client, (0, 1)).await;
+        // The body, and a ping that is answered behind whatever is said to it.
+        client.send(frame(0, 1, 1, b"the body")).await;
+        client.send(frame(6, 0, 0, &[0; 8])).await;
+        kinds.extend(kinds_until(&mut client, (6, 1)).await);
+        assert!(!kinds.contains(&3), "it was reset: {kinds:?}");
+        bench.signal(Signal::Terminate);
+    });
+    assert_eq!(outcome.await, Outcome::Clean);
+}
+
 /// Opens streams and resets each at once (CVE-2023-44487), `at_once` of them between two looks of the
 /// service.
 async fn flood(bench: &Bench, at_once: u32) {
