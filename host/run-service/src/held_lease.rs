@@ -237,8 +237,9 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
 async fn release<C: LeaseClaim>(claim: &C) {
     match timeout(RELEASE_LIMIT, claim.release()).await {
         Ok(Ok(())) => {}
+        // Not for operators: the store that is away was told once already, and each claim would be a line more.
         Ok(Err(error)) => {
-            warn!(what = C::WHAT, %error, "a claim could not be given back: it ends with its lease")
+            debug!(what = C::WHAT, %error, "a claim could not be given back: it ends with its lease")
         }
         Err(_elapsed) => warn!(what = C::WHAT, "a claim could not be given back: it ends with its lease"),
     }
