@@ -237,7 +237,7 @@ impl<C: LeaseClaim + 'static> HeldLease<C> {
 async fn release<C: LeaseClaim>(claim: &C) {
     match timeout(RELEASE_LIMIT, claim.release()).await {
         Ok(Ok(())) => {}
-        // Not for operators: the store that is away was told once already, and each claim would be a line more.
+        // Not for operators: that the store is away was told once, and each claim would be a line more.
         Ok(Err(error)) => {
             debug!(what = C::WHAT, %error, "a claim could not be given back: it ends with its lease")
         }

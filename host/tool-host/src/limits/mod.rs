@@ -1,5 +1,5 @@
-//! What one tool call may use up. `memory_limiter.rs` denies memory beyond that, `epoch_interruption.rs` stops
-//! a call whose time is over, `progress.rs` has what a call has used up until now.
+//! What one tool call may use up. `memory_limiter.rs` denies memory beyond that, `epoch_interruption.rs`
+//! stops a call whose time is over, `progress.rs` has what a call has used up until now.
 
 pub(crate) mod epoch_interruption;
 pub(crate) mod memory_limiter;
