@@ -147,6 +147,8 @@ async fn a_request_under_a_key_is_renewed_and_answered_while_the_memory_of_redis
     assert_eq!(keys.claim(answered, "b", terms).await, Ok(KeyClaim::Answered(b"done".to_vec())));
     assert_eq!(keys.release(released, "a").await, Ok(()));
     assert_eq!(keys.claim(released, "b", terms).await, Ok(KeyClaim::Claimed { id: "a".into() }));
+    // What is new is refused: nothing else would keep answers from taking more than there is.
+    keys.claim(IdempotencyKey { key: "k3", ..answered }, "c", terms).await.unwrap_err();
 }
 
 #[tokio::test]

@@ -14,14 +14,18 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local prefix = string.sub(entry, 1, #entry - #key)
 
-local function forget(name)
-  redis.call('UNLINK', prefix .. name)
-  redis.call('ZREM', kept, name)
+local function forget_answer(name)
   local size = redis.call('HGET', sizes, name)
   if size then
     redis.call('HINCRBY', sizes, '', 0 - tonumber(size)) -- Not '-0', which is no number there.
     redis.call('HDEL', sizes, name)
   end
+end
+
+local function forget(name)
+  redis.call('UNLINK', prefix .. name)
+  redis.call('ZREM', kept, name)
+  forget_answer(name)
 end
 
 local function is_claimed(name)
@@ -57,8 +61,9 @@ if what == 'claim' then
   local request, lease, keep = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
   local found = redis.call('HMGET', entry, 'request', 'claim', 'leased', 'owner')
   if not found[1] then
-    forget(key)
+    -- Before any other write: a Redis whose memory is full refuses it, and no key is added.
     redis.call('HSET', entry, 'request', request, 'claim', owner, 'owner', owner, 'leased', now + lease)
+    forget_answer(key)
     redis.call('PEXPIRE', entry, keep)
     redis.call('ZADD', kept, now + keep, key)
     last_at_least(kept, keep)
