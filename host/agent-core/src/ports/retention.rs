@@ -123,7 +123,8 @@ pub trait Retention: Send + Sync {
     /// nothing is added to any more by the store's clock: one step, from [`DropStep::next`] of the step
     /// before on. What stays then is found by [`Self::ended_before`]. Only where the store has partitions,
     /// and only under the [lease](super::Leases) of its sweeps. The first step may take minutes, when
-    /// partitions are made of a large store.
+    /// partitions are made of a large store. On Redis, BullMQ's events of that time are dropped, which hold
+    /// results too.
     async fn drop_partitions(&self, _before: SystemTime, _from: Option<&str>) -> RetentionResult<DropStep> {
         Ok(DropStep::default())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::QUEUE;
-use agent_core::ports::{AttemptEnd, ClaimTime, JobQueue as _, Leases, Renewal, Retention as _};
+use agent_core::ports::{AttemptEnd, ClaimTime, DropStep, JobQueue as _, Leases, Renewal, Retention as _};
 use agent_core::words::{CancelOutcome, JobData, JobQuery};
 use boxed_async::boxed_async;
 use redis::aio::MultiplexedConnection;
@@ -230,6 +230,24 @@ async fn nothing_is_left_of_a_user_who_is_forgotten() {
         key.contains(&user) || key.contains("cancelled") || key.ends_with(&format!(":{}", ids[0]))
     };
     assert_eq!(keys.iter().filter(theirs).collect::<Vec<_>>(), [] as [&String; 0], "{keys:?}");
+}
+
+/// BullMQ's events hold results as well, and its stream keeps thousands of them, however old.
+#[tokio::test]
+async fn events_of_the_time_of_the_jobs_that_go_are_dropped() {
+    let server = Redis::start().await;
+    let things = JobThings::open(&server).await;
+    let events = format!("bull:{QUEUE}:events");
+    let old = ["XADD", events.as_str(), "1000-1", "event", "completed", "jobId", "1", "returnvalue", "2"];
+    assert_eq!(server.ask(&old).await, "1000-1");
+    things.add_ended("u", Duration::ZERO).await;
+    let length = async || server.ask(&["XLEN", &events]).await.parse::<u64>().unwrap();
+    let (all, store) = (length().await, BullRetention::new(&things.queue));
+    let now = store.now().await.unwrap();
+    assert_eq!(store.drop_partitions(now - 7 * DAY, None).await, Ok(DropStep::default()));
+    assert_eq!(length().await, all - 1, "the old one is gone, and no other");
+    assert_eq!(store.drop_partitions(now + DAY, None).await, Ok(DropStep::default()));
+    assert_eq!(length().await, 0);
 }
 
 /// Nothing else makes room there.

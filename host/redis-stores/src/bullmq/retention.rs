@@ -5,13 +5,17 @@
 //! producers who asked for nothing: along the sets of what has ended, which are in the order of the ends,
 //! past the jobs that somebody asked to keep. BullMQ's own script removes each, if it has still ended. Shards
 //! are swept one after the other, under one lease.
+//!
+//! BullMQ's stream of events holds results as well. BullMQ trims it by its length only, some 10,000 events, so
+//! that on a quiet queue they would outlive their jobs by months: a sweep begins with those that are as old as
+//! the jobs that go.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    ClaimTime, EndedItem, EndedPage, LeaseError, LeaseResult, Leases, QueueError, Renewal, RetainedKind,
-    Retention, RetentionError, RetentionResult,
+    ClaimTime, DropStep, EndedItem, EndedPage, LeaseError, LeaseResult, Leases, QueueError, Renewal,
+    RetainedKind, Retention, RetentionError, RetentionResult,
 };
 use agent_core::words::JobStatus;
 use boxed_async::boxed_async;
@@ -190,6 +194,14 @@ impl Retention for BullRetention {
         Ok(Some(from_millis(since)))
     }
 
+    /// Events are what is dropped as a whole here.
+    async fn drop_partitions(&self, before: SystemTime, _from: Option<&str>) -> RetentionResult<DropStep> {
+        for store in &*self.stores {
+            store.trim_events(before).await.map_err(failed)?;
+        }
+        Ok(DropStep::default())
+    }
+
     async fn ended_before(
         &self,
         before: SystemTime,
@@ -240,6 +252,15 @@ impl Retention for BullRetention {
 }
 
 impl Store {
+    /// Forgets older events. Their ids begin with the time by the server's clock.
+    async fn trim_events(&self, before: SystemTime) -> Result<(), QueueError> {
+        let mut trim = redis::cmd("XTRIM");
+        trim.arg(self.keys.events()).arg("MINID").arg(to_millis(before));
+        let trim = &trim;
+        let asked = self.redis.query(|mut redis| async move { trim.query_async::<()>(&mut redis).await });
+        asked.await.map_err(store_error)
+    }
+
     /// Some members of a set behind a place, with their scores, and whether there are no more.
     async fn members(
         &self,
