@@ -232,6 +232,21 @@ async fn nothing_is_left_of_a_user_who_is_forgotten() {
     assert_eq!(keys.iter().filter(theirs).collect::<Vec<_>>(), [] as [&String; 0], "{keys:?}");
 }
 
+/// The list is kept from when a job was added, and the job from its end.
+#[tokio::test]
+async fn a_job_that_waited_for_long_is_listed_for_as_long_as_it_is_kept() {
+    let server = Redis::start().await;
+    let queue = BullQueue::new(&Store::open(&server.url()).unwrap(), Some(DAY));
+    let id = queue.add(&JobData::new("q", "u")).await.unwrap();
+    let added = (SystemTime::now() - DAY / 2).duration_since(UNIX_EPOCH).unwrap().as_millis().to_string();
+    assert_eq!(server.ask(&["HSET", &format!("bull:{QUEUE}:{id}"), "timestamp", &added]).await, "0");
+    let list = format!("agent-host:{QUEUE}:user:u");
+    assert_eq!(server.ask(&["EXPIRE", &list, "60"]).await, "1");
+    claim_next(&queue).await;
+    let kept: u64 = server.ask(&["TTL", &list]).await.parse().unwrap();
+    assert!(kept > DAY.as_secs() / 2, "{kept}");
+}
+
 /// BullMQ's events hold results as well, and its stream keeps thousands of them, however old.
 #[tokio::test]
 async fn events_of_the_time_of_the_jobs_that_go_are_dropped() {

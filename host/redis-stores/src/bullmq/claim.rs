@@ -30,7 +30,7 @@ use super::official_scripts::NextClaim;
 use super::own_scripts::new_token;
 use super::store::{ANSWER_TIMEOUT, STALLED_CHECK_INTERVAL, Store, broken, store_error};
 use super::submitter;
-use super::time::{now, to_millis};
+use super::time::{millis, now, to_millis};
 use crate::redis::QueryError;
 
 /// Redis blocks for no less; 0 would be for ever.
@@ -38,6 +38,10 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 
 /// How long a shard that failed when it was asked last is waited for, beside others that answer.
 const FAILING_PATIENCE: Duration = Duration::from_millis(50);
+
+/// A job that waited for this part of the time for which lists are kept is listed anew when it is claimed: its
+/// list is kept from when it was added, and the job from its end.
+const LISTED_ANEW: u32 = 24;
 
 /// One poller for each shard. The slots of a process share them, behind a mutex.
 pub(super) struct Pollers {
@@ -331,7 +335,8 @@ impl Store {
         if let Some(reason) = self.schedule_next(&job_id, &hash).await? {
             claim.data = Err(reason);
         }
-        if !hash.contains_key(LISTED) {
+        let waited = now().saturating_sub(to_millis(claim.created_at));
+        if !hash.contains_key(LISTED) || waited > millis(self.kept_for / LISTED_ANEW) {
             self.list_for_owner(&claim).await;
         }
         claim.cancel_asked = cancel_request == Some(cancel_request::attempt_of(&claim));
@@ -399,8 +404,8 @@ async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), Que
 }
 
 impl Store {
-    /// Lists a job for its owner that was just claimed: another producer added it. The job is held whatever
-    /// Redis says to that.
+    /// Lists a job for its owner that was just claimed: another producer added it, or it was added long ago.
+    /// The job is held whatever Redis says to that.
     async fn list_for_owner(&self, claim: &Claim) {
         let Ok(data) = &claim.data else { return };
         let created = to_millis(claim.created_at);
