@@ -244,6 +244,12 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn old_webhooks_that_are_still_due_are_not_read_by_what_deletes_settled_ones() {
+        let steps = SqlitePlans::open().await.steps(EXPIRE).await;
+        assert!(steps.iter().any(|step| step.contains("webhooks_settled (created_at<?)")), "{steps:?}");
+    }
+
+    #[tokio::test]
     async fn a_claim_finds_each_user_with_a_due_webhook_and_reads_nothing_of_those_without() {
         let server = Postgres::start().await;
         SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();
