@@ -92,8 +92,8 @@ const REARM: &str = "UPDATE webhooks SET state = 'waiting', tries = 0, owner = N
     due_at = (SELECT ms FROM clock), created_at = CASE WHEN $2 > (SELECT ms FROM clock) THEN $2 \
         ELSE (SELECT ms FROM clock) END WHERE job_id = $1";
 
-/// `$1` ms, `$2` most rows. What is still to be delivered stays, also what is to be delivered again since PostgreSQL began to
-/// wait for its row: so the condition stands outside as well.
+/// `$1` ms, `$2` most rows. What is still to be delivered stays, also what is to be delivered again since
+/// PostgreSQL began to wait for its row: so the condition stands outside as well.
 const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \
     WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT $2) \
     AND created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL";

@@ -112,7 +112,8 @@ impl Session {
                     let _gone = connection.send(error_event(&too_old().into(), self.edge.variant.production).1).await;
                     return End::Close(CloseCode::Normal, "A connection lasts an hour: connect again");
                 }
-                // Before messages are read: a client whose messages are all refused would keep its place with them.
+                // Before messages are read: a client whose messages are all refused would keep its place with
+                // them.
                 () = sleep_until(idle_until) => {
                     if self.permit.are_scarce() {
                         return End::Close(CloseCode::Away, "There was no response, and others need the place");

@@ -62,8 +62,8 @@ pub(super) fn list(status: Option<JobStatus>) -> &'static str {
         None => list!(),
         Some(JobStatus::Waiting) => list!(" AND status = 'waiting' AND due_at <= (SELECT ms FROM clock)"),
         Some(JobStatus::Delayed) => list!(" AND status = 'waiting' AND due_at > (SELECT ms FROM clock)"),
-        // Workers hold few jobs at once, and their index has no users. SQLite takes it only where it cannot walk
-        // the jobs of the user instead.
+        // Workers hold few jobs at once, and their index has no users. SQLite takes it only where it cannot
+        // walk the jobs of the user instead.
         Some(JobStatus::Active) => list!(of "user_id || ''" " AND status = 'active'"),
         Some(JobStatus::Parked) => list!(" AND status = 'parked'"),
         Some(JobStatus::Completed) => list_ended!("'completed'"),
