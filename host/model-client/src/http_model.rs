@@ -130,7 +130,8 @@ impl HttpModel {
         let mut failed_calls = 0;
         loop {
             let response = self.exchange(&call, deadline, told).await?;
-            let read = response.status.is_success().then(|| self.read(&response, &request));
+            let is_probe = call.is_probe();
+            let read = response.status.is_success().then(|| self.read(&response, &request, is_probe));
             if let Some(Ok(reply)) = read {
                 if let Some(reply) = call.accepted(reply) {
                     self.refuse_functions(&call)?;
@@ -141,9 +142,10 @@ impl HttpModel {
             }
             let error = ProviderError::parse(&response.body);
             let refusal = error.as_ref().filter(|error| is_about_the_request(response.status, error));
-            if let Some(reply) = refusal.and_then(|refusal| self.reply_of_error(refusal, &request)) {
+            let reply = refusal.and_then(|refusal| self.reply_of_error(refusal, &request, is_probe));
+            if let Some(reply) = reply {
                 // To a probe this is an acceptance: the model was run, so its tools were taken.
-                let reply = if call.is_probe() { call.accepted(reply) } else { Some(reply) };
+                let reply = if is_probe { call.accepted(reply) } else { Some(reply) };
                 if let Some(reply) = reply {
                     self.refuse_functions(&call)?;
                     return Ok(reply);
@@ -226,7 +228,12 @@ impl HttpModel {
     }
 
     /// The reply in a successful response, with the calls that the model wrote into its text.
-    fn read(&self, response: &HttpResponse, request: &ModelRequest<'_>) -> Result<ModelReply, ModelError> {
+    fn read(
+        &self,
+        response: &HttpResponse,
+        request: &ModelRequest<'_>,
+        is_probe: bool,
+    ) -> Result<ModelReply, ModelError> {
         let read = if response.body.iter().all(u8::is_ascii_whitespace) {
             Err(UnreadableReply { truncated: true, ..UnreadableReply::empty("it is empty") })
         } else {
@@ -236,7 +243,7 @@ impl HttpModel {
             Ok(reply) => reply,
             Err(unreadable) => {
                 let error = ProviderError::parse(&response.body);
-                let reply = error.and_then(|error| self.reply_of_error(&error, request));
+                let reply = error.and_then(|error| self.reply_of_error(&error, request, is_probe));
                 return reply.ok_or_else(|| self.unreadable(response, &unreadable));
             }
         };
@@ -271,15 +278,21 @@ impl HttpModel {
 
     /// The reply that an error stands for, be it a refusal or the end of a stream that had begun: a filter
     /// stopped the conversation, the model wrote nothing within its limit, or it wrote what its provider
-    /// could not read. Calls in that are made; one that was not allowed is a reply without words.
-    fn reply_of_error(&self, error: &ProviderError, request: &ModelRequest<'_>) -> Option<ModelReply> {
+    /// could not read. Calls in that are made; one that was not allowed is a reply without words, and so is
+    /// one that the few tokens of a probe have cut off.
+    fn reply_of_error(
+        &self,
+        error: &ProviderError,
+        request: &ModelRequest<'_>,
+        is_probe: bool,
+    ) -> Option<ModelReply> {
         let is_call = error.is_failed_call();
-        let may_call = request.tool_choice != ToolChoice::None;
+        let needs_call = is_call && !is_probe && request.tool_choice != ToolChoice::None;
         let (content, finish) = if error.is_content_filter() {
             (self.faults.quote(&error.message), Finish::ContentFilter)
         } else if error.is_cut_off() {
             (String::new(), Finish::Length)
-        } else if is_call && !may_call {
+        } else if is_call && !needs_call {
             (String::new(), Finish::Done)
         } else {
             (error.failed_generation.clone()?, Finish::Done)
@@ -291,7 +304,7 @@ impl HttpModel {
             keep_to_rules(&mut reply, request);
         }
         let has_call = !reply.tool_calls.is_empty();
-        (has_call || !is_call || !may_call).then_some(reply)
+        (has_call || !needs_call).then_some(reply)
     }
 
     /// The error for a request that was accepted without functions of its caller. Nothing is learnt of tools

@@ -148,6 +148,12 @@ pub trait Retention: Send + Sync {
     /// When the one ended that is kept for longest; absent when nothing is kept that has ended.
     async fn oldest(&self) -> RetentionResult<Option<SystemTime>>;
 
+    /// Removes some of what lies beside these things and goes by an age of its own, which no bound changes.
+    /// True when there may be more.
+    async fn remove_expired(&self) -> RetentionResult<bool> {
+        Ok(false)
+    }
+
     /// Gives some of the room that was freed back to the disk. True when there is more to give back.
     async fn give_back_room(&self) -> RetentionResult<bool> {
         Ok(false)

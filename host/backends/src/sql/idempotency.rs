@@ -74,7 +74,14 @@ const EXPIRE: &str = "DELETE FROM idempotency_keys WHERE (caller, key) IN (SELEC
     AND expires_at <= (SELECT ms FROM clock)";
 
 /// Most expired keys that are deleted with one answer: more than one answer adds.
-const MOST_EXPIRED: i64 = 16;
+const MOST_EXPIRED: u32 = 16;
+
+/// Deletes up to `most` expired keys, and says how many there were.
+pub(super) async fn expire(pool: &SqlPool, most: u32) -> sqlx::Result<u64> {
+    writing!(pool, db => {
+        sqlx::query(EXPIRE).bind(i64::from(most)).execute(db).map_ok(|done| done.rows_affected())
+    })
+}
 
 /// How often a claim is tried again because the key was gone when it was read.
 const TRIES: u32 = 4;
@@ -119,7 +126,7 @@ impl SqlIdempotency {
 
     /// Deletes what is expired, and what the caller has too much of.
     async fn tidy(&self, caller: &str) -> sqlx::Result<()> {
-        writing!(&self.pool, db => sqlx::query(EXPIRE).bind(MOST_EXPIRED).execute(db).map_ok(drop))?;
+        expire(&self.pool, MOST_EXPIRED).await?;
         let (keys, bytes): (i64, i64) =
             reading!(&self.pool, db => sqlx::query_as(USE).bind(caller).fetch_one(db))?;
         let most_keys = i64::from(self.bounds.keys);

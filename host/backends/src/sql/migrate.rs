@@ -9,7 +9,7 @@ use super::time_limit::NO_LIMIT;
 use super::{Postgres, SqlPool, Sqlite};
 
 /// `(version, name, SQL for PostgreSQL, SQL for SQLite)`. One that was released is never changed.
-const MIGRATIONS: [(i64, &str, &str, &str); 24] = [
+const MIGRATIONS: [(i64, &str, &str, &str); 25] = [
     (
         1,
         "runs and jobs",
@@ -153,6 +153,12 @@ const MIGRATIONS: [(i64, &str, &str, &str); 24] = [
         "ended jobs of users",
         include_str!("../../migrations/postgres/0025_ended_jobs_of_users.sql"),
         include_str!("../../migrations/sqlite/0025_ended_jobs_of_users.sql"),
+    ),
+    (
+        26,
+        "settled webhooks and waiting jobs",
+        include_str!("../../migrations/postgres/0026_settled_webhooks_and_waiting_jobs.sql"),
+        include_str!("../../migrations/sqlite/0026_settled_webhooks_and_waiting_jobs.sql"),
     ),
 ];
 

@@ -92,11 +92,22 @@ const REARM: &str = "UPDATE webhooks SET state = 'waiting', tries = 0, owner = N
     due_at = (SELECT ms FROM clock), created_at = CASE WHEN $2 > (SELECT ms FROM clock) THEN $2 \
         ELSE (SELECT ms FROM clock) END WHERE job_id = $1";
 
-/// `$1` ms. What is still to be delivered stays, also what is to be delivered again since PostgreSQL began to
-/// wait for its row: so the condition stands outside as well.
+/// `$1` ms, `$2` most rows. What is still to be delivered stays, also what is to be delivered again since
+/// PostgreSQL began to wait for its row: so the condition stands outside as well.
 const EXPIRE: &str = "DELETE FROM webhooks WHERE job_id IN (SELECT job_id FROM webhooks \
-    WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT 16) \
+    WHERE created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL ORDER BY created_at LIMIT $2) \
     AND created_at < (SELECT ms FROM clock) - $1 AND due_at IS NULL";
+
+/// Most old webhooks that are deleted with a new one.
+const MOST_EXPIRED: u32 = 16;
+
+/// Deletes up to `most` of the webhooks that are older than they are kept, and says how many there were.
+pub(super) async fn expire(pool: &SqlPool, most: u32) -> sqlx::Result<u64> {
+    writing!(pool, db => {
+        let query = sqlx::query(EXPIRE).bind(ms(KEPT)).bind(i64::from(most));
+        query.execute(db).map_ok(|done| done.rows_affected())
+    })
+}
 
 /// Keeps webhooks in the database.
 pub struct SqlWebhooks {
@@ -133,9 +144,7 @@ impl WebhookOutbox for SqlWebhooks {
             query.bind(escape(webhook.url)).bind(traceparent.as_deref()).execute(db).map_ok(drop)
         })
         .map_err(failed)?;
-        // With every new one, up to 16 old ones go.
-        let expired = writing!(&self.pool, db => sqlx::query(EXPIRE).bind(ms(KEPT)).execute(db).map_ok(drop));
-        if let Err(error) = expired {
+        if let Err(error) = expire(&self.pool, MOST_EXPIRED).await {
             tracing::debug!(error = describe(&error), "old webhooks could not be deleted");
         }
         Ok(())
@@ -244,6 +253,12 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn old_webhooks_that_are_still_due_are_not_read_by_what_deletes_settled_ones() {
+        let steps = SqlitePlans::open().await.steps(EXPIRE).await;
+        assert!(steps.iter().any(|step| step.contains("webhooks_settled (created_at<?)")), "{steps:?}");
+    }
+
+    #[tokio::test]
     async fn a_claim_finds_each_user_with_a_due_webhook_and_reads_nothing_of_those_without() {
         let server = Postgres::start().await;
         SqlPool::postgres(&server.url()).unwrap().migrate().await.unwrap();
@@ -269,6 +284,7 @@ mod tests {
         let old = "INSERT INTO webhooks (job_id, user_id, url, state, due_at, created_at) \
             VALUES ('again', 'u', '', 'failed', NULL, 1), ('old', 'u', '', 'failed', NULL, 2)";
         let replay = REPLAY.replace("$1", "'again'");
-        assert_eq!(changed_behind(old, &replay, &EXPIRE.replace("$1", "60000")).await, 1);
+        let expire = EXPIRE.replace("$1", "60000").replace("$2", "16");
+        assert_eq!(changed_behind(old, &replay, &expire).await, 1);
     }
 }

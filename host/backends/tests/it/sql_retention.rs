@@ -237,6 +237,23 @@ async fn jobs_are_removed_some_at_a_time() {
 }
 
 #[tokio::test]
+async fn old_webhooks_and_keys_go_although_no_new_ones_come() {
+    let database = Database::sqlite();
+    let pool = migrated(database.pool()).await;
+    let insert = "INSERT INTO webhooks (job_id, user_id, url, state, due_at, created_at) \
+            VALUES ('old', 'u', '', 'delivered', NULL, 1), ('due', 'u', '', 'waiting', 1, 1), \
+                ('new', 'u', '', 'delivered', NULL, 9000000000000); \
+        INSERT INTO idempotency_keys (caller, key, request, claim, owner, leased_until, expires_at) \
+            VALUES ('c', 'old', 'r', 'o', '', 0, 1), ('c', 'new', 'r', 'o', '', 0, 9000000000000)";
+    database.execute(insert).await;
+    let store = SqlRetention::new(pool, RetainedKind::ToolAudit);
+    assert!(!store.remove_expired().await.unwrap(), "there are no more");
+    assert_eq!(database.number("SELECT COUNT(*) FROM webhooks WHERE job_id <> 'old'").await, 2);
+    assert_eq!(database.number("SELECT COUNT(*) FROM webhooks").await, 2);
+    assert_eq!(database.number("SELECT COUNT(*) FROM idempotency_keys").await, 1);
+}
+
+#[tokio::test]
 async fn a_new_sqlite_file_gives_the_room_of_what_was_removed_back_and_an_old_one_goes_on() {
     for is_new in [true, false] {
         let database = Database::sqlite();

@@ -102,7 +102,7 @@ impl Rules {
         check_transfer_coding(headers)?;
         // The target's own authority counts before the header (RFC 9112, section 3.2.2).
         let host = match request.uri().authority() {
-            Some(authority) => Some(authority.clone()),
+            Some(authority) => Some(without_user(authority.clone())?),
             None => find_host(headers)?,
         };
         self.check_host(request.version(), headers, host.as_ref())?;
@@ -184,10 +184,15 @@ fn find_host(headers: &HeaderMap) -> Result<Option<Authority>, Refusal> {
     match host {
         Some(host) if !host.is_empty() => {
             let authority = Authority::try_from(host.as_bytes()).map_err(|_| Refusal::NoHost)?;
-            if authority.as_str().contains('@') { Err(Refusal::NoHost) } else { Ok(Some(authority)) }
+            without_user(authority).map(Some)
         }
         Some(_) | None => Ok(None),
     }
+}
+
+/// A user before the host is no part of a header or of `:authority` (RFC 9113, section 8.3.1).
+fn without_user(authority: Authority) -> Result<Authority, Refusal> {
+    if authority.as_str().contains('@') { Err(Refusal::NoHost) } else { Ok(authority) }
 }
 
 /// Of the transfer codings hyper takes all that end in `chunked` for that one alone. RFC 9112, section 6.1:

@@ -254,6 +254,21 @@ async fn http_1_1_names_one_host_and_http_1_0_need_not() {
     }
 }
 
+/// As HTTP/2 has it in `:authority`, and HTTP/1 in a whole URL.
+#[tokio::test]
+async fn a_target_that_names_a_user_is_a_400() {
+    for hosts in [Hosts::Named, Hosts::Loopback, Hosts::Unchecked] {
+        let service = Service::configured(Answers, |edge| edge.hosts = hosts);
+        for (target, expected) in
+            [("http://localhost/health/live", 200), ("http://u@localhost/health/live", 400)]
+        {
+            let request = Request::get(target).header("host", "localhost");
+            let answer = service.send(request.body(axum::body::Body::empty()).unwrap()).await;
+            assert_eq!(answer.status, expected, "{target}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_transfer_coding_that_is_not_understood_is_a_501_and_ends_the_connection() {
     let service = Service::with_invoke(Answers);

@@ -95,14 +95,15 @@ async fn a_tool_that_is_not_shown_is_not_demanded_either() {
 async fn a_probe_that_is_cut_off_with_an_error_is_not_the_answer() {
     let tools = catalog("d");
     let cut = "Could not finish the message because max_tokens or model output limit was reached.";
-    let (refusal, cut) = (Answer::error(400, SCHEMA), Answer::error(400, cut));
-    let reply = Answer::reply(openai(), "3");
-    // All; none; the first half; the third; the others.
-    let script = [&refusal, &cut, &cut, &refusal, &reply].map(Clone::clone);
-    let (provider, model) = scripted(openai(), script).await;
-    let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
-    assert_eq!((answer.content.as_str(), answer.finish), ("3", Finish::Done));
-    assert_eq!(shown(&provider.requests()[4]), ["add", "calculate", "text_stats"]);
+    let (refusal, reply) = (Answer::error(400, SCHEMA), Answer::reply(openai(), "3"));
+    for cut in [Answer::error(400, cut), failed_call("<function=add")] {
+        // All; none; the first half; the third; the others.
+        let script = [&refusal, &cut, &cut, &refusal, &reply].map(Clone::clone);
+        let (provider, model) = scripted(openai(), script).await;
+        let answer = model.complete(ModelRequest { tools: &tools, ..request() }).await.unwrap();
+        assert_eq!((answer.content.as_str(), answer.finish), ("3", Finish::Done));
+        assert_eq!(shown(&provider.requests()[4]), ["add", "calculate", "text_stats"]);
+    }
 }
 
 /// A catalog with functions of a caller beside the tools.

@@ -17,9 +17,9 @@ use axum::response::Response;
 use futures::stream::FusedStream as _;
 use futures::{SinkExt as _, StreamExt as _};
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -41,7 +41,7 @@ use run_service::streams::{STREAM_LIFE, StreamPermit};
 /// How long a connection is silent at most: then it is asked whether its client is there.
 const PING: Duration = Duration::from_secs(20);
 
-/// How long a connection that asks for nothing is left its place when more than half of all are taken.
+/// How long a connection without a response is left its place when more than half of all are taken.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// How many messages are read ahead of the response under way. As long as not more come, pings are answered
@@ -101,6 +101,7 @@ impl Session {
     {
         let remembered = OfConnection::default();
         let mut over = pin!(sleep(STREAM_LIFE));
+        let mut idle_until = Instant::now() + IDLE;
         loop {
             let message = tokio::select! {
                 biased;
@@ -111,38 +112,43 @@ impl Session {
                     let _gone = connection.send(error_event(&too_old().into(), self.edge.variant.production).1).await;
                     return End::Close(CloseCode::Normal, "A connection lasts an hour: connect again");
                 }
-                message = connection.next() => message,
-                () = sleep(IDLE) => {
+                // Before messages are read: a client whose messages are all refused would keep its place with
+                // them.
+                () = sleep_until(idle_until) => {
                     if self.permit.are_scarce() {
-                        return End::Close(CloseCode::Away, "Nothing was asked for, and others need the place");
+                        return End::Close(CloseCode::Away, "There was no response, and others need the place");
                     }
+                    idle_until = Instant::now() + IDLE;
                     continue;
                 }
+                message = connection.next() => message,
             };
             let answered = match message {
                 Ok(message) => self.answer(&message, &remembered, connection).await,
                 Err(end) => Err(end),
             };
-            if let Err(end) = answered {
-                return end;
+            match answered {
+                Ok(true) => idle_until = Instant::now() + IDLE,
+                Ok(false) => {}
+                Err(end) => return end,
             }
         }
     }
 
-    /// Answers a message with the events of a response, or with what is wrong.
+    /// Answers a message with the events of a response, or with what is wrong: then it is false.
     async fn answer<S>(
         &self,
         message: &str,
         remembered: &OfConnection,
         connection: &mut Connection<S>,
-    ) -> Result<(), End>
+    ) -> Result<bool, End>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let request_id = RequestId::unique();
         let response = Box::pin(self.respond(message, request_id.clone(), remembered));
         match connection.while_reading(response).await? {
-            Ok(response) => connection.pass_on(response.into_body()).await,
+            Ok(response) => connection.pass_on(response.into_body()).await.map(|()| true),
             Err(error) => {
                 log_refusal(&request_id, &error);
                 let (status, event) = error_event(&error, self.edge.variant.production);
@@ -151,7 +157,7 @@ impl Session {
                     StatusCode::UNAUTHORIZED => {
                         Err(End::Close(CloseCode::Policy, "The token is not valid any more"))
                     }
-                    _ => Ok(()),
+                    _ => Ok(false),
                 }
             }
         }
@@ -329,12 +335,18 @@ fn too_old() -> Problem {
     Problem::socket(StatusCode::BAD_REQUEST, "websocket_connection_limit_reached", why)
 }
 
-/// What is wrong, as OpenAI's clients read it over a WebSocket, and the status of such an answer.
+/// What is wrong, as OpenAI's clients read it over a WebSocket, and the status of such an answer. The header
+/// that would say when to come back is in it: a message has none of its own.
 fn error_event(error: &Error, production: bool) -> (StatusCode, String) {
     let (status, mut event) = error.openai(production);
     if let Value::Object(fields) = &mut event {
         fields.insert("type".to_owned(), "error".into());
         fields.insert("status".to_owned(), status.as_u16().into());
+        if let Some(after) = error.retry_after() {
+            // Rounded up, so that nobody comes back before it helps.
+            let seconds = after.saturating_add(Duration::from_nanos(999_999_999)).as_secs().max(1);
+            fields.insert("headers".to_owned(), json!({ "retry-after": seconds.to_string() }));
+        }
     }
     (status, event.to_string())
 }
@@ -352,12 +364,17 @@ pub(crate) fn error_schema() -> Value {
             ("code", text("In a word.", "previous_response_not_found")),
         ]),
     );
-    object(
+    let mut event = object(
         "What is wrong with a message. The connection goes on, unless its token is not valid any more.",
         fields([
             ("type", one_of(&["error"], "Always the same.")),
             ("status", of("integer", "That of the answer to such a request.", 400)),
             ("error", error),
         ]),
-    )
+    );
+    let retry_after = of("string", "In how many seconds to send the message again.", "12");
+    let headers = object("Of the answer to such a request.", fields([("retry-after", retry_after)]));
+    // Not every event has them.
+    event["properties"]["headers"] = headers;
+    event
 }

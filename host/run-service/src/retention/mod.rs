@@ -152,6 +152,7 @@ impl Sweeper {
 
     async fn look(&self, rule: &Rule) -> Result<(), SweepError> {
         let kind = rule.store.kind();
+        remove_expired(rule).await?;
         if rule.bounds.are_set() {
             match self.sweep(rule, ClaimTime::WhenDue).await {
                 Ok(removed) => {
@@ -189,6 +190,7 @@ impl Sweeper {
     pub async fn sweep_now(&self) -> Result<Vec<(RetainedKind, u64)>, SweepError> {
         let mut removed = Vec::new();
         for (rule, _) in &self.rules {
+            remove_expired(rule).await?;
             let count = if rule.bounds.are_set() { self.sweep(rule, ClaimTime::Now).await? } else { 0 };
             removed.push((rule.store.kind(), count));
         }
@@ -359,6 +361,14 @@ async fn cutoff(rule: &Rule) -> Result<Option<SystemTime>, SweepError> {
         None => None,
     };
     Ok(by_age.max(by_count).map(|before| before.min(now)))
+}
+
+/// Removes what goes by an age of its own. It needs no lease: what two processes remove at once is gone once.
+async fn remove_expired(rule: &Rule) -> Result<(), SweepError> {
+    while rule.store.remove_expired().await.map_err(failed(rule.store.kind()))? {
+        sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 fn failed(kind: RetainedKind) -> impl Fn(RetentionError) -> SweepError + Copy {

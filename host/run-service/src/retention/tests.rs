@@ -36,6 +36,8 @@ struct MemoryRetention {
     sweeps: Mutex<u32>,
     steps: Mutex<Vec<usize>>,
     room_to_give_back: Mutex<u32>,
+    /// In how many steps what has expired goes.
+    expired: Mutex<u32>,
     /// How much is in each partition that may be dropped.
     partitions: Mutex<Vec<u64>>,
 }
@@ -150,6 +152,12 @@ impl Retention for MemoryRetention {
         Ok(self.entries.lock().values().map(|entry| entry.ended_at).min())
     }
 
+    async fn remove_expired(&self) -> RetentionResult<bool> {
+        let mut left = self.expired.lock();
+        *left = left.saturating_sub(1);
+        Ok(*left > 0)
+    }
+
     async fn give_back_room(&self) -> RetentionResult<bool> {
         let mut left = self.room_to_give_back.lock();
         *left = left.saturating_sub(1);
@@ -197,6 +205,20 @@ fn sweeper(
 
 const A_WEEK: RetentionBounds =
     RetentionBounds { age: Some(Duration::from_secs(7 * 24 * 3600)), count: None };
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_by_an_age_of_its_own_goes_whatever_the_bounds() {
+    for bounds in [A_WEEK, RetentionBounds::default()] {
+        let store = Arc::<MemoryRetention>::default();
+        let sweeper = sweeper(&store, bounds, &Arc::default(), "a");
+        *store.expired.lock() = 3;
+        sweeper.sweep_now().await.unwrap();
+        assert_eq!(*store.expired.lock(), 0);
+        *store.expired.lock() = 3;
+        timeout(LOOK, sweeper.run()).await.unwrap_err();
+        assert_eq!(*store.expired.lock(), 0);
+    }
+}
 
 /// Lets the sweeper run for so long.
 async fn run_for(sweeper: &Sweeper, time: Duration) {

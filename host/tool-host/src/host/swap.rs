@@ -32,14 +32,20 @@ impl ToolHost {
         let swapped = !before.serving.all.is_of(&components, &self.runtime.grants.current());
         let counts_others = !before.serving.is_counting(&counted);
         faults.extend(self.runtime.grants.fault().map(|(file, error)| ToolFault { file, error }));
+        let not_loaded = faults.len();
         faults.extend(self.clashes(&components, &counted));
         let is_same =
             faults == before.faults && preparing == before.preparing && has_no_folder == before.has_no_folder;
         if !swapped && !counts_others && is_same {
             return;
         }
-        for fault in faults.iter().filter(|fault| !before.faults.contains(fault)) {
+        let is_new = |fault: &&ToolFault| !before.faults.contains(fault);
+        let (unloaded, clashes) = faults.split_at(not_loaded);
+        for fault in unloaded.iter().filter(is_new) {
             tracing::error!(file = fault.file, error = fault.error, "a tool component cannot be loaded");
+        }
+        for fault in clashes.iter().filter(is_new) {
+            tracing::error!(file = fault.file, error = fault.error, "a canary does not serve its runs");
         }
         let serving = if swapped || counts_others {
             if let Some(rollout) = &self.rollout {
@@ -64,17 +70,21 @@ impl ToolHost {
         self.published.swap(published, |published| published.serving.all.components());
     }
 
-    /// Why versions that are tried serve no run.
+    /// Why versions that are tried do not serve their runs.
     fn clashes(&self, components: &[Arc<Component>], counted: &Counted) -> Vec<ToolFault> {
         let policy = self.runtime.grants.current();
         let shown = |name: &str| match policy.mcp(name) {
             Some(_) => shown_server(name),
             None => format!("{name}.wasm"),
         };
-        let fault = |Clash { name, tool, other }: Clash| {
-            let error = LoadError::Duplicate { tool, other: shown(&other) };
-            let error =
-                format!("has a canary that serves no run until one of the two is changed: it {error}");
+        let fault = |Clash { name, tool, other, is_with_canary }: Clash| {
+            let other = shown(&other);
+            let runs = match is_with_canary {
+                true => format!("that has the canary of {other} as well"),
+                false => "until one of the two is changed".to_owned(),
+            };
+            let error = LoadError::Duplicate { tool, other };
+            let error = format!("has a canary that serves no run {runs}: it {error}");
             ToolFault { file: shown(&name), error }
         };
         serving::clashes(components, counted).into_iter().map(fault).collect()

@@ -260,26 +260,34 @@ fn part_in(trial: &Arc<RunningTrial>, component: &Component) -> Option<TrialPart
     Some(TrialPart { running: trial.clone(), side, is_shadow: false })
 }
 
-/// A version that is tried and serves no run, because another component has a tool of that name.
+/// A version that is tried and does not serve its runs, because another component has a tool of that name.
 pub(crate) struct Clash {
     /// The component that is tried.
     pub(crate) name: Arc<str>,
     pub(crate) tool: String,
     pub(crate) other: Arc<str>,
+    /// Whether only a canary of the other component has the tool: runs without that one are served.
+    pub(crate) is_with_canary: bool,
 }
 
-/// The canaries that serve no run of callers who may use everything.
+/// The canaries that clash in runs of callers who may use everything.
 pub(crate) fn clashes(components: &[Arc<Component>], counted: &Counted) -> Vec<Clash> {
     let canaries = counted.trials.iter().filter(|trial| trial.trial.kind == TrialKind::Canary);
     let canaries: Vec<_> = canaries.collect();
     let of_runs = with_tried(components, &canaries);
+    let has = |component: &Component, name: &str| component.tools.iter().any(|tool| tool.spec.name == name);
+    let serves = |other: &Component, tool: &str| {
+        components.iter().any(|serving| serving.name == other.name && has(serving, tool))
+    };
     let clash = |canary: &&Arc<RunningTrial>| {
         let others = of_runs.iter().filter(|other| other.name != canary.name);
-        let mut tools = others.flat_map(|other| other.tools.iter().map(move |tool| (other, tool)));
-        let own = &canary.component.tools;
-        let (other, tool) =
-            tools.find(|(_, tool)| own.iter().any(|mine| mine.spec.name == tool.spec.name))?;
-        Some(Clash { name: canary.name.clone(), tool: tool.spec.name.clone(), other: other.name.clone() })
+        let tools = others.flat_map(|other| other.tools.iter().map(move |tool| (other, &tool.spec.name)));
+        let shared = tools.filter(|(_, tool)| has(&canary.component, tool));
+        // What serves is in the way of more runs than a canary.
+        let clashes = shared.map(|(other, tool)| (other, tool, !serves(other, tool)));
+        let (other, tool, is_with_canary) = clashes.min_by_key(|(_, _, is_with_canary)| *is_with_canary)?;
+        let (name, other) = (canary.name.clone(), other.name.clone());
+        Some(Clash { name, tool: tool.clone(), other, is_with_canary })
     };
     canaries.iter().filter_map(clash).collect()
 }

@@ -239,6 +239,27 @@ async fn a_canary_whose_tool_another_component_has_is_a_fault_until_that_one_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn canaries_that_clash_with_each_other_serve_runs_that_have_one_of_them() {
+    let shared = |value| Text { tool: "shared", value, ..Text::default() }.component();
+    let (one, first) = Fleet::new(false).rolled_back(&answering("1"), &shared("2")).await;
+    one.upload("other", &named("other")).await;
+    one.until(|host| host.names() == ["greet", "other"]).await;
+    let other = one.get("other").await.record.active;
+    one.upload("other", &shared("3")).await;
+    one.act("other", AdminAction::Rollback(other)).await.unwrap();
+    for name in ["greet", "other"] {
+        one.act(name, attempt(TrialKind::Canary, 0.5, Thresholds::default())).await.unwrap();
+    }
+    one.until(|host| host.host.faults().len() == 2).await;
+    for (name, other) in [("greet", "other.wasm"), ("other", "greet.wasm")] {
+        let fault = one.get(name).await.fault.unwrap();
+        assert!(fault.contains(&format!("no run that has the canary of {other} as well")), "{fault}");
+    }
+    let versions = |run: u32| one.host.host.for_run(Principal::nobody(), &format!("run_{run}")).versions();
+    assert!((0..100).any(|run| versions(run).get("greet") != Some(&first)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_canary_serves_only_callers_whom_the_policy_admits_to_it() {
     let (one, policy, first) = trying_for_beta(TrialKind::Canary).await;
     let (nobody, beta) = (Principal::nobody(), of_beta());

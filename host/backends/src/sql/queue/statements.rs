@@ -31,14 +31,19 @@ pub(super) const READ_SEVERAL_IN_SQLITE: &str =
 
 /// A page of a user's jobs. `$1` user, `$2` id before which it begins, `$3` most rows.
 macro_rules! list {
-    ($($of_status:literal)*) => {
+    (of $user:literal $($of_status:literal)*) => {
         concat!(
             "SELECT ",
             job_columns!(),
-            " FROM jobs WHERE user_id = $1 AND id < $2",
+            " FROM jobs WHERE ",
+            $user,
+            " = $1 AND id < $2",
             $($of_status,)*
             " ORDER BY id DESC LIMIT $3"
         )
+    };
+    ($($of_status:literal)*) => {
+        list!(of "user_id" $($of_status)*)
     };
 }
 
@@ -57,7 +62,9 @@ pub(super) fn list(status: Option<JobStatus>) -> &'static str {
         None => list!(),
         Some(JobStatus::Waiting) => list!(" AND status = 'waiting' AND due_at <= (SELECT ms FROM clock)"),
         Some(JobStatus::Delayed) => list!(" AND status = 'waiting' AND due_at > (SELECT ms FROM clock)"),
-        Some(JobStatus::Active) => list!(" AND status = 'active'"),
+        // Workers hold few jobs at once, and their index has no users. SQLite takes it only where it cannot
+        // walk the jobs of the user instead.
+        Some(JobStatus::Active) => list!(of "user_id || ''" " AND status = 'active'"),
         Some(JobStatus::Parked) => list!(" AND status = 'parked'"),
         Some(JobStatus::Completed) => list_ended!("'completed'"),
         Some(JobStatus::Failed) => list_ended!("'failed'"),
@@ -204,7 +211,8 @@ mod tests {
     /// Jobs of a hundred users, and plans that are made for all of them.
     const FILL: &str = "\
         INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at) \
-            SELECT lpad(n::text, 8, '0'), 'r', 'u' || n % 100, 'q', CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, 1, 1 \
+            SELECT lpad(n::text, 8, '0'), 'r', 'u' || n % 100, 'q', \
+                CASE WHEN n % 50 = 0 THEN 'failed' WHEN n % 7 = 0 THEN 'waiting' ELSE 'completed' END, 1, 1 \
             FROM generate_series(1, 10000) AS n; \
         ANALYZE jobs; SET plan_cache_mode = force_generic_plan";
 
@@ -225,6 +233,9 @@ mod tests {
             (list(None), &["jobs_of_user"]),
             (list(Some(JobStatus::Failed)), &["jobs_ended_of_user (user_id=? AND status=? AND id<?)"]),
             (list(Some(JobStatus::Parked)), &["jobs_parked_of_user"]),
+            (list(Some(JobStatus::Waiting)), &["jobs_waiting_of_user (user_id=? AND id<?)"]),
+            (list(Some(JobStatus::Delayed)), &["jobs_waiting_of_user (user_id=? AND id<?)"]),
+            (list(Some(JobStatus::Active)), &["jobs_active"]),
             (PARKED, &["jobs_parked"]),
             (RECLAIM, &["jobs_active"]),
             (READ_SEVERAL_IN_SQLITE, &["sqlite_autoindex_jobs_1"]),
@@ -248,6 +259,8 @@ mod tests {
             (Some(JobStatus::Completed), "jobs_ended_of_user"),
             (Some(JobStatus::Failed), "jobs_ended_of_user"),
             (Some(JobStatus::Cancelled), "jobs_ended_of_user"),
+            (Some(JobStatus::Waiting), "jobs_waiting_of_user"),
+            (Some(JobStatus::Delayed), "jobs_waiting_of_user"),
         ] {
             let prepare = format!("PREPARE page (text, text, bigint) AS {}", list(status));
             let explain = format!("{prepare}; EXPLAIN EXECUTE page ('u', '~', 21); DEALLOCATE page");

@@ -1,5 +1,6 @@
 //! Removing what has ended from the database: jobs (`jobs.rs`), runs (`runs.rs`), kept conversations
-//! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`).
+//! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`). Old webhooks and idempotency
+//! keys go by ages of their own.
 //!
 //! Each finds what has ended along an index, in steps. What may be large is removed twenty at a time, with a
 //! transaction each, and the rest by the step. On PostgreSQL runs lie in partitions by month
@@ -26,7 +27,11 @@ use self::drop_partitions::Bound;
 use self::partitions::{LargeTables, make_months_ahead};
 use self::unended::{MAY_GO_ON, WAITS_FOR_SOMEBODY};
 use super::error::describe;
-use super::{SqlPool, from_ms, now, reading};
+use super::{SqlPool, from_ms, idempotency, now, reading, webhooks};
+
+/// How many webhooks, and how many keys, are removed in one statement: the answer under a key may have a
+/// megabyte.
+const EXPIRED_AT_ONCE: u32 = 20;
 
 /// Things of one kind in the database.
 pub struct SqlRetention {
@@ -152,6 +157,16 @@ impl Retention for SqlRetention {
             RetainedKind::ToolAudit => tool_audit::oldest(&self.pool).await,
         };
         Ok(ended.map_err(failed)?.map(from_ms))
+    }
+
+    /// Keys and webhooks go with the audit trail, the one kind that every database has.
+    async fn remove_expired(&self) -> RetentionResult<bool> {
+        if self.kind != RetainedKind::ToolAudit {
+            return Ok(false);
+        }
+        let keys = idempotency::expire(&self.pool, EXPIRED_AT_ONCE).await.map_err(failed)?;
+        let webhooks = webhooks::expire(&self.pool, EXPIRED_AT_ONCE).await.map_err(failed)?;
+        Ok(keys.max(webhooks) >= u64::from(EXPIRED_AT_ONCE))
     }
 
     async fn give_back_room(&self) -> RetentionResult<bool> {

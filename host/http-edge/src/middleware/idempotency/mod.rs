@@ -62,7 +62,7 @@ use key::{Digests, KeyError};
 
 /// What Stripe and those who followed it say of an answer that is given again; the draft names no header for
 /// it.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// Why a request with a key is not carried out. Each variant's error table says what the client is told.
 #[derive(Debug, thiserror::Error)]

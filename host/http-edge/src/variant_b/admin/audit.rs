@@ -7,6 +7,7 @@
 //! | `done` | the answer has a 2xx |
 //! | `refused` | a 4xx: no token, no role, a full window, a component that cannot serve, … |
 //! | `failed` | a 5xx |
+//! | `replayed` | the answer of an earlier request with the same `Idempotency-Key`, which has a line of its own |
 //! | `unknown` | the client went away before there was an answer: the store's trail knows |
 
 use std::sync::{Arc, OnceLock};
@@ -17,6 +18,7 @@ use axum::response::Response;
 use http::{Extensions, Method, StatusCode};
 
 use crate::answer::Failure;
+use crate::middleware::idempotency::REPLAYED;
 use crate::middleware::log_text::LogText;
 use crate::middleware::request_id::RequestId;
 use crate::middleware::request_log::RequestUser;
@@ -111,6 +113,7 @@ impl AuditLine {
     fn end(&mut self, answer: &Response) {
         let status = answer.status();
         let outcome = match status {
+            _ if answer.headers().contains_key(REPLAYED) => "replayed",
             _ if status.is_success() => "done",
             _ if status.is_server_error() => "failed",
             _ => "refused",

@@ -18,7 +18,7 @@ use run_service::shutdown::Shutdown;
 use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -222,7 +222,10 @@ async fn what_is_wrong_is_an_event_and_the_connection_goes_on() {
     assert_eq!(fakes.windows.count("user:u1"), 9);
     fakes.windows.fill("user:u1", 10);
     client.send(&json!({})).await;
-    assert_eq!(client.end().await["status"], 429);
+    let limited = client.end().await;
+    assert_eq!((&limited["status"], limited["headers"]["retry-after"].is_string()), (&json!(429), true));
+    let document = fakes.get("/openapi.json").await.json();
+    assert_eq!(faults(&document, "OpenAiSocketError", &limited), [""; 0], "{limited:#}");
     fakes.windows.fill("user:u1", 0);
     // What says nothing new is no matter.
     let answered = client.ask(&json!({"stream": true, "background": false, "generate": true})).await;
@@ -291,6 +294,29 @@ async fn who_asks_for_nothing_gives_way_when_places_are_few() {
     }
     assert_eq!(began.elapsed().as_secs(), 30);
     assert_eq!(busy.ask(&json!({})).await["type"], "response.completed", "one of three is not many");
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_are_refused_keep_no_place_when_places_are_few() {
+    let (fakes, _agent) = answering();
+    let mut client = Client::open(&fakes).await;
+    let mut other = Client::connect(&fakes, "u2").await.unwrap();
+    let refused = async {
+        loop {
+            client.send(&json!({})).await;
+            assert_eq!(client.end().await["type"], "error");
+            fakes.windows.fill("user:u1", 0);
+            if let Ok(message) = timeout(Duration::from_secs(25), client.next()).await {
+                return message;
+            }
+        }
+    };
+    let last = tokio::select! {
+        last = refused => last,
+        // Answers pings.
+        other = other.next() => panic!("{other:?}"),
+    };
+    assert!(matches!(&last, Some(Message::Close(Some(frame))) if frame.code == CloseCode::Away), "{last:?}");
 }
 
 #[tokio::test]

@@ -135,6 +135,18 @@ async fn a_change_whose_client_went_away_is_logged_as_unknown() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_given_again_is_logged_as_no_second_change() {
+    let fakes = Fakes::with_invoke(Answers);
+    let log = Log::collect();
+    for _ in 0..2 {
+        fakes.service.send(with(as_admin(of_what_was_read("")), "idempotency-key", "k")).await;
+    }
+    let lines = log.audit();
+    let outcomes: Vec<_> = lines.iter().map(|line| (&line["outcome"], &line["status"])).collect();
+    assert_eq!(outcomes, [(&json!("done"), &json!(200)), (&json!("replayed"), &json!(200))]);
+}
+
+#[tokio::test]
 async fn nobody_can_forge_a_line_and_no_token_is_in_one() {
     let fakes = Fakes::with_invoke(Answers);
     let log = Log::collect();
