@@ -61,8 +61,8 @@ fn find_node(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has npm install what package.json names, unless the versions that it pins are there. `begun` is a file that
-/// is there meanwhile.
+/// Has npm install what package.json names, unless the versions that it pins are there. `begun` is a file
+/// that is there meanwhile.
 fn install(folder: &Path, begun: &Path, progress: &dyn Progress) -> Result<()> {
     remove_half(&folder.join("node_modules"), begun)?;
     let read = |path: &Path| -> Result<Value> {
@@ -121,8 +121,8 @@ fn install(folder: &Path, begun: &Path, progress: &dyn Progress) -> Result<()> {
     })
 }
 
-/// Removes what an npm that was killed has left: packages that have their package.json and not all else, which
-/// npm itself would take for installed.
+/// Removes what an npm that was killed has left: packages that have their package.json and not all else,
+/// which npm itself would take for installed.
 fn remove_half(modules: &Path, begun: &Path) -> Result<()> {
     if !begun.is_file() {
         return Ok(());
@@ -150,8 +150,9 @@ fn explain(ended: &Ended, folder: &Path) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_pinned, remove_half};
     use std::fs;
+
+    use super::{is_pinned, remove_half};
 
     #[test]
     fn what_a_killed_npm_left_is_removed_and_nothing_else() {
