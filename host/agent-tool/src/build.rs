@@ -31,6 +31,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> anyhow::Result<Exit> {
         Some(out) => out.clone(),
     };
     let placed = tool_build::place(&built.bytes, &target)?;
+    if let Some(text) = outdated_signature(&target, placed) {
+        Terminal.step(&text);
+    }
     print(&if json {
         json_line(&as_json(&built, &target, placed))
     } else {
@@ -90,8 +93,35 @@ pub(crate) fn as_json(built: &Built, target: &Path, placed: Placed) -> Value {
     })
 }
 
+/// What to do about the signature beside a component, if that is of what was in its place before: hosts whose
+/// policy wants one refuse the two, and `publish` sends it along.
+pub(crate) fn outdated_signature(target: &Path, placed: Placed) -> Option<String> {
+    let signature = target.with_added_extension("sig");
+    (placed == Placed::New && signature.exists()).then(|| {
+        format!("{} is of another component: sign this one with `agent-tool sign`", signature.display())
+    })
+}
+
 /// Bytes as people read them.
 pub(crate) fn size(bytes: usize) -> String {
     let kibibytes = bytes as f64 / 1024.0;
     if kibibytes < 1024.0 { format!("{kibibytes:.1} KiB") } else { format!("{:.1} MiB", kibibytes / 1024.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_signature_of_what_was_there_before_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("adder.wasm");
+        assert_eq!(outdated_signature(&target, Placed::New), None);
+        fs::write(folder.path().join("adder.wasm.sig"), "").unwrap();
+        assert_eq!(outdated_signature(&target, Placed::Same), None);
+        let said = outdated_signature(&target, Placed::New).unwrap();
+        assert!(said.contains("adder.wasm.sig is of another component"), "{said}");
+    }
 }

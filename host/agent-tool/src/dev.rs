@@ -17,7 +17,7 @@ use tool_build::{Built, Placed, Progress as _, Project};
 use tool_host::Precompiler;
 use tool_policy::signature::SigningKey;
 
-use crate::build::{Terminal, as_json, size, surroundings};
+use crate::build::{Terminal, as_json, outdated_signature, size, surroundings};
 use crate::sign;
 
 /// How long to wait for more changes after the first: an editor writes aside and renames, a formatter
@@ -111,6 +111,9 @@ impl Swap<'_> {
             }
             None => tool_build::place(&built.bytes, &target)?,
         };
+        if let Some(text) = outdated_signature(&target, placed).filter(|_| self.key.is_none()) {
+            Terminal.step(&text);
+        }
         Ok(if self.json {
             json_line(&as_json(&built, &target, placed))
         } else {

@@ -1,5 +1,6 @@
 //! A folder with a tool's sources: its language and name, and the component that is built from it.
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -87,11 +88,12 @@ impl Project {
         Ok(Self { folder, name, language })
     }
 
-    /// Builds the component.
+    /// Builds the component, when nobody else builds in the folder.
     ///
     /// # Errors
     /// When something is missing, the sources are wrong, or what comes out is no tool.
     pub fn build(&self, surroundings: &Surroundings, progress: &dyn Progress) -> Result<Built> {
+        let _lock = lock(&self.folder, progress);
         let start = Instant::now();
         let Made { mut bytes, took: toolchain_took } = match self.language {
             Language::Rust => rust::build(&self.folder, surroundings.cargo_home.as_deref(), progress)?,
@@ -137,6 +139,17 @@ impl Project {
     }
 }
 
+/// Keeps other builds out of a folder until it is dropped: two of them would install and write the same files
+/// at once. Where folders cannot be locked, nobody is kept out.
+fn lock(folder: &Path, progress: &dyn Progress) -> Option<File> {
+    let opened = File::open(folder).ok()?;
+    if matches!(opened.try_lock(), Err(TryLockError::WouldBlock)) {
+        progress.step("another build of this folder goes on: waiting for its end");
+        opened.lock().ok()?;
+    }
+    Some(opened)
+}
+
 /// Whether hosts serve a component of this name: they refuse other characters, and pass over hidden files.
 fn is_served(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
@@ -152,8 +165,34 @@ fn no_name(file: &Path, line: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread;
 
     use super::*;
+
+    struct Told(Sender<String>);
+
+    impl Progress for Told {
+        fn step(&self, text: &str) {
+            self.0.send(text.to_owned()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_second_build_of_a_folder_waits_for_the_first_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sender, said) = channel();
+        let first = lock(folder.path(), &Told(sender.clone()));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _second = lock(folder.path(), &Told(sender.clone()));
+                sender.send("built".to_owned()).unwrap();
+            });
+            assert!(said.recv().unwrap().starts_with("another build of this folder goes on"));
+            drop(first);
+            assert_eq!(said.recv().unwrap(), "built");
+        });
+    }
 
     #[test]
     fn a_project_whose_component_no_host_would_serve_is_refused() {

@@ -397,7 +397,8 @@ impl Access {
 /// `Authorization` with the token that a token service gave.
 pub(crate) fn bearer_of(answer: &[u8]) -> Option<HeaderValue> {
     let Token { token, access_token } = serde_json::from_slice(answer).ok()?;
-    let token = token.or(access_token).filter(|token| !token.is_empty())?;
+    // One token under two names; a service may write the name that it does not use with an empty text.
+    let token = [token, access_token].into_iter().flatten().find(|token| !token.is_empty())?;
     sensitive(&format!("Bearer {token}"))
 }
 

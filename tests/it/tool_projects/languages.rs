@@ -51,7 +51,7 @@ def seat(flight: str) -> dict:
 const PYTHON_ASKS_TEST: &str = "import unittest
 
 import tools
-from agent_tool import Failure, ask, http
+from agent_tool import Component, Failure, ask, http, log
 from agent_tool.tools import Tools, tool
 
 
@@ -78,6 +78,24 @@ class Seats(unittest.TestCase):
             return list(range(count))
         tool()(rows)
         self.assertEqual(Tools.pop(\"rows\").call('{\"count\": 2.0}'), \"[0, 1]\")
+
+    def test_half_of_a_pair_of_surrogates_crashes_nothing(self):
+        half = \"\\ud83d\"
+
+        def blend(fails: bool) -> str:
+            \"\"\"Says what a server's JSON may hold.\"\"\"
+            log.info(half, field=half)
+            if fails:
+                raise Failure(\"odd\", half, field=half)
+            return half
+        tool()(blend)
+        self.assertEqual(Component().call(\"blend\", '{\"fails\": false}').value, '\"?\"')
+        self.assertEqual(log.lines.pop(), (\"info\", \"?\", [(\"field\", \"?\")]))
+        with self.assertRaises(Exception) as raised:
+            Component().call(\"blend\", '{\"fails\": true}')
+        Tools.pop(\"blend\")
+        told = raised.exception.value
+        self.assertEqual((told.message, told.meta), (\"?\", [(\"field\", \"?\")]))
 
     def test_a_server_may_say_anything_of_when_to_ask_again(self):
         for after, meta in [(\"2\", [(\"retry-after-ms\", \"2000\")]), (\"²\", []), (\"9\" * 5000, [])]:

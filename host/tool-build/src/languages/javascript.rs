@@ -2,6 +2,7 @@
 //! own build script, which bundles the sources with esbuild and calls componentize-js.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,6 +16,9 @@ use crate::{Error, Progress, Result};
 /// The oldest Node that runs what builds.
 const OLDEST: u32 = 20;
 
+/// What lies in `.build` for as long as npm installs.
+const BEGUN: &str = "npm-install";
+
 /// The script that builds, with the path of the component to write.
 const SCRIPT: &str = "build.mjs";
 
@@ -26,9 +30,9 @@ pub(crate) fn build(folder: &Path, progress: &dyn Progress) -> Result<Made> {
             .mend("make a tool with `agent-tool new my-tool --lang js`, and take its build.mjs, agent-tool/ and wit/"));
     }
     find_node(folder)?;
-    install(folder, progress)?;
     let made = folder.join(".build");
     fs::create_dir_all(&made).map_err(|error| Error::file("making the folder", &made, &error))?;
+    install(folder, &made.join(BEGUN), progress)?;
     let output = made.join("component.wasm");
     let mut node = Command::new("node");
     node.arg(SCRIPT).arg(&output).current_dir(folder);
@@ -57,8 +61,10 @@ fn find_node(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has npm install what package.json names, unless the versions that it pins are there.
-fn install(folder: &Path, progress: &dyn Progress) -> Result<()> {
+/// Has npm install what package.json names, unless the versions that it pins are there. `begun` is a file
+/// that is there meanwhile.
+fn install(folder: &Path, begun: &Path, progress: &dyn Progress) -> Result<()> {
+    remove_half(&folder.join("node_modules"), begun)?;
     let read = |path: &Path| -> Result<Value> {
         Ok(read_manifest(path)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     };
@@ -95,8 +101,11 @@ fn install(folder: &Path, progress: &dyn Progress) -> Result<()> {
         "--fetch-retries=1",
         "--prefer-offline",
     ]);
+    fs::write(begun, "").map_err(|error| Error::file("writing", begun, &error))?;
     let step = format!("installing {what} into node_modules, once");
     let ended = run(npm.current_dir(folder), &step, Show::Nothing, progress)?;
+    // Also behind a failure: npm takes back itself what it could not finish.
+    fs::remove_file(begun).map_err(|error| Error::file("removing", begun, &error))?;
     if ended.succeeded {
         return Ok(());
     }
@@ -110,6 +119,18 @@ fn install(folder: &Path, progress: &dyn Progress) -> Result<()> {
     } else {
         error.why(ended.shown()).mend("mend the versions in package.json")
     })
+}
+
+/// Removes what an npm that was killed has left: packages that have their package.json and not all else,
+/// which npm itself would take for installed.
+fn remove_half(modules: &Path, begun: &Path) -> Result<()> {
+    if !begun.is_file() {
+        return Ok(());
+    }
+    match fs::remove_dir_all(modules) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::file("removing", modules, &error)),
+        _ => fs::remove_file(begun).map_err(|error| Error::file("removing", begun, &error)),
+    }
 }
 
 /// Whether that is one version, such as 1.2.3 or 1.2.3-next.1, and no range, such as 1.2 or ^1.2.3.
@@ -129,7 +150,23 @@ fn explain(ended: &Ended, folder: &Path) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::is_pinned;
+    use std::fs;
+
+    use super::{is_pinned, remove_half};
+
+    #[test]
+    fn what_a_killed_npm_left_is_removed_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let (modules, begun) = (home.path().join("node_modules"), home.path().join("begun"));
+        fs::create_dir_all(modules.join("esbuild")).unwrap();
+        remove_half(&modules, &begun).unwrap();
+        assert!(modules.is_dir(), "npm has ended");
+        for _ in 0..2 {
+            fs::write(&begun, "").unwrap();
+            remove_half(&modules, &begun).unwrap();
+            assert!(!modules.exists() && !begun.exists());
+        }
+    }
 
     /// A range counts as installed with any version: npm would else be asked again at every build.
     #[test]

@@ -102,7 +102,7 @@ fn read_requirements(folder: &Path) -> Result<Vec<String>> {
 /// The interpreter of the project's virtual environment, which is made if it is missing.
 fn environment(folder: &Path, progress: &dyn Progress) -> Result<PathBuf> {
     let python = folder.join(ENVIRONMENT).join("bin/python3");
-    if ask(&python, &["--version"], folder).is_some() {
+    if is_whole(folder, &python) {
         return Ok(python);
     }
     let install = "install Python 3.10 or newer, on Debian: apt-get install python3 python3-venv";
@@ -125,6 +125,14 @@ fn environment(folder: &Path, progress: &dyn Progress) -> Result<PathBuf> {
         .at(folder)
         .why(ended.shown())
         .mend("install what makes them, on Debian: apt-get install python3-venv"))
+}
+
+/// Whether the environment can be used. Making one that was interrupted, or for which Debian lacks a package,
+/// leaves an interpreter without pip.
+fn is_whole(folder: &Path, python: &Path) -> bool {
+    let answers = |arguments: &[&str]| ask(python, arguments, folder).is_some();
+    let was_installed_into = folder.join(ENVIRONMENT).join(INSTALLED).is_file();
+    answers(&["--version"]) && (was_installed_into || answers(&["-m", "pip", "--version"]))
 }
 
 /// `(3, 11)` of `Python 3.11.7`.
@@ -179,7 +187,27 @@ fn explain(ended: &Ended, folder: &Path) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{OLDEST, read_version};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn an_environment_without_pip_is_half_of_one() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path();
+        fs::create_dir(folder.join(ENVIRONMENT)).unwrap();
+        let python = folder.join(ENVIRONMENT).join("python3");
+        assert!(!is_whole(folder, &python), "there is none");
+        // It has a version and no module that could be run.
+        symlink("/bin/cat", &python).unwrap();
+        assert!(!is_whole(folder, &python));
+        fs::write(folder.join(ENVIRONMENT).join(INSTALLED), "").unwrap();
+        assert!(is_whole(folder, &python), "pip has done what there was to do");
+        fs::remove_file(folder.join(ENVIRONMENT).join(INSTALLED)).unwrap();
+        fs::remove_file(&python).unwrap();
+        symlink("/bin/true", &python).unwrap();
+        assert!(is_whole(folder, &python));
+    }
 
     #[test]
     fn versions_are_compared_as_numbers() {

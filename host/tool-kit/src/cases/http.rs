@@ -25,6 +25,9 @@ pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<HttpLine> {
     if answers.iter().filter(|given| **given).count() > 1 {
         problems.report(node.line, "body, json and fails stand beside one another: a request has one answer");
     }
+    if fails.is_some() && (status.is_some() || !headers.is_empty()) {
+        problems.report(node.line, "status or headers beside fails: a request that fails has no answer");
+    }
     let Some(url) = url else {
         problems.report(
             node.line,

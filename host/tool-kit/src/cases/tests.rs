@@ -95,6 +95,9 @@ headers = { a = 1 }
     line 17: the url "ftp://a" begins with neither https:// nor http://
     line 19: the header a is a number, and should be a text
     "#);
+    let refused = "[[case]]\nexpect = {error = \"denied\"}\n[[case.http]]\nurl = \"https://a\"\nstatus = 503\n\
+                   fails = \"dns-timeout\"";
+    insta::assert_snapshot!(problems(refused), @"line 3: status or headers beside fails: a request that fails has no answer");
     insta::assert_snapshot!(problems("case = 3\nother = 1"), @r#"
     line 1: case is a number: write each as [[case]]
     line 2: unknown key "other" in the file; it may have component, case

@@ -63,7 +63,7 @@ async fn a_token_is_fetched_as_nobody_for_this_repository_and_no_more() {
 
 #[tokio::test]
 async fn credentials_are_for_the_registry_they_are_for() {
-    let (service, challenge) = token_service(Reply::ok(r#"{"access_token":"T2"}"#)).await;
+    let (service, challenge) = token_service(Reply::ok(r#"{"token":"","access_token":"T2"}"#)).await;
     let fake = guarded("Bearer T2", challenge).await;
     pull_as(&fake, Some(credentials(&fake.name()))).await.unwrap();
     pull_as(&fake, Some(credentials("registry.example.org"))).await.unwrap();

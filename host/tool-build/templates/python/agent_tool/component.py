@@ -29,7 +29,8 @@ class Component:
                 raise Failure.not_found(f"there is no tool `{name}` here, only: {', '.join(Tools)}")
             return wit.Output(value=Tools[name].call(arguments), meta=[])
         except Failure as failure:
-            raise host.error(wit.Failure(code=failure.code, message=failure.message, meta=failure.meta)) from None
+            meta = [(key, host.text(value)) for key, value in failure.meta]
+            raise host.error(wit.Failure(code=host.text(failure.code), message=host.text(failure.message), meta=meta)) from None
         except Exception as error:  # the operator reads why, the model that it happened
             log.error("".join(traceback.format_exception(error)))
             message = f"the tool has a defect: {type(error).__name__}; its log says more"

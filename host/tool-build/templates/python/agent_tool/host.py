@@ -24,6 +24,11 @@ def exported(name):
         return types.SimpleNamespace(ToolDef=types.SimpleNamespace, Output=types.SimpleNamespace, Failure=types.SimpleNamespace)
 
 
+def text(value):
+    """What the host can be told: halves of surrogate pairs, which JSON of a server may have, would crash the bindings."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
 def error(value):
     """A failure as the bindings want it raised."""
     try:

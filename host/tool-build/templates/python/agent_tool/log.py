@@ -7,11 +7,11 @@ lines = []
 
 
 def write(level, message, **fields):
-    pairs = [(key, str(value)) for key, value in fields.items()]
+    pairs = [(key, host.text(value)) for key, value in fields.items()]
     if _host:
-        _host.write(level, str(message), pairs)
+        _host.write(level, host.text(message), pairs)
     else:
-        lines.append((level, str(message), pairs))
+        lines.append((level, host.text(message), pairs))
 
 
 def debug(message, **fields):

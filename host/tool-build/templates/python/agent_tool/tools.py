@@ -6,6 +6,7 @@ import re
 import types
 import typing
 
+from . import host
 from .failure import Failure
 
 # What each hint is to the host: `never-asks` is of a tool whose component can ask somebody.
@@ -58,7 +59,7 @@ class Tool:
             word, names = ("does not take", unknown) if unknown else ("also needs", missing)
             raise Failure.invalid_arguments(f"the tool {word} {', '.join(names)}")
         given = {key: as_whole(value, self.input["properties"][key]) for key, value in given.items()}
-        return json.dumps(self.function(**given), ensure_ascii=False)
+        return host.text(json.dumps(self.function(**given), ensure_ascii=False))
 
 
 def as_whole(value, schema):
