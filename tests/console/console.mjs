@@ -94,6 +94,9 @@ const eventually = async (view, locator) => {
 
 async function signsIn() {
   await page.goto(`${CONSOLE_URL}/console`);
+  await dialog.waitFor();
+  // The question cannot be left: nothing would be asked for any more.
+  for (let press = 0; press < 3; press += 1) await page.keyboard.press("Escape");
   await signIn("nonsense");
   await dialog.getByText("That is no token").waitFor();
   await inspect("sign-in");

@@ -166,12 +166,15 @@ api.on("signIn", (why) => {
       if ((claims.exp ?? Infinity) <= Date.now() / 1000) return fill(at("sign-in-problem"), "That token has expired.");
       at("token").value = "";
       form.onsubmit = null;
+      dialog.onclose = null;
       dialog.close();
       if (before?.isConnected) before.focus({ preventScroll: true });
       return resolve();
     };
-    // There is nothing to see without a token, so the question stays.
+    // There is nothing to see without a token, so the question stays. Browsers close a dialog at the second Escape whatever the page
+    // says to that: it comes back, because every request waits for its answer.
     dialog.oncancel = (event) => event.preventDefault();
+    dialog.onclose = () => dialog.showModal();
     if (!dialog.open) dialog.showModal();
     at("token").focus();
   });
