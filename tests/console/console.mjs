@@ -204,7 +204,19 @@ async function triesAPrompt() {
   await go("Try");
   await page.getByRole("combobox", { name: "Tool" }).getByText("calculate").first().waitFor({ state: "attached" });
   await page.getByRole("textbox", { name: "Prompt" }).fill(HOSTILE);
-  await page.getByRole("button", { name: "Run", exact: true }).click();
+  // A run that is begun beside another one takes its place, and can be cancelled.
+  const prompts = /\/api\/agent$/;
+  await page.route(prompts, () => {});
+  const run = page.getByRole("button", { name: "Run", exact: true });
+  await run.click();
+  const given = page.waitForEvent("requestfailed");
+  await run.click();
+  await given;
+  check(!(await page.getByText("The run is cancelled.").isVisible()), "the end of the first run is not told as that of the second");
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await page.getByText("The run is cancelled.").waitFor();
+  await page.unroute(prompts);
+  await run.click();
   await page.getByRole("region", { name: "What the model writes" }).waitFor();
   await inspect("try-streaming");
   say("streaming");
