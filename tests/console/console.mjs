@@ -349,7 +349,7 @@ async function looksAtJobs() {
   await page.getByText("waiting").first().waitFor();
   await page.getByRole("searchbox", { name: "User" }).fill(CONSOLE_USER);
   await page.getByRole("button", { name: "List jobs" }).click();
-  const jobs = page.getByRole("table", { name: "Jobs, the newest first" });
+  const jobs = page.getByRole("table", { name: /^Jobs of .*, the newest first$/ });
   await jobs.waitFor();
   await inspect("jobs");
   await jobs.getByRole("link").first().click();
@@ -359,6 +359,43 @@ async function looksAtJobs() {
   check((await result.textContent()).includes("<img src=x"), "the result is shown as it is written");
   await inspect("job");
   say("jobs");
+}
+
+async function asksForWhatWasSent() {
+  await go("Runs");
+  await page.getByRole("table").waitFor();
+  await page.getByRole("searchbox", { name: "User" }).fill("nobody");
+  const anew = page.waitForRequest(/\/admin\/runs\?/);
+  await page.clock.fastForward(16_000);
+  check(!(await anew).url().includes("nobody"), "what is typed is not asked for before it is sent");
+  await go("Jobs");
+  const asked = [];
+  const pages = /\/admin\/jobs\?/;
+  await page.route(pages, (route) => {
+    asked.push(new URL(route.request().url()).search);
+    return route.fulfill({ json: { data: [], nextCursor: "c" } });
+  });
+  await page.getByRole("searchbox", { name: "User" }).fill("ada");
+  await page.getByRole("button", { name: "List jobs" }).click();
+  await page.getByRole("button", { name: "Older jobs" }).waitFor();
+  await page.getByRole("searchbox", { name: "User" }).fill("bob");
+  const older = page.waitForResponse(pages);
+  await page.getByRole("button", { name: "Older jobs" }).click();
+  await older;
+  check(asked.join() === "?user=ada&limit=25,?user=ada&limit=25&cursor=c", `older jobs are the same user's: ${asked}`);
+  await page.unroute(pages);
+  // Somebody else may have a failed job tried again.
+  const one = /\/admin\/jobs\/failed$/;
+  let status = "failed";
+  const job = { jobId: "failed", runId: "run_1", userId: "ada", createdAt: "2026-11-29T00:00:00.000Z", attemptsMade: 1 };
+  await page.route(one, (route) => route.fulfill({ json: { ...job, status } }));
+  await page.evaluate(() => (location.hash = "#/jobs/failed"));
+  await page.getByRole("button", { name: "Try it again" }).waitFor();
+  status = "active";
+  await page.clock.fastForward(16_000);
+  await page.getByRole("button", { name: "Cancel the job" }).waitFor();
+  await page.unroute(one);
+  await page.clock.setSystemTime(Date.now());
 }
 
 async function looksAtTheService() {
@@ -405,6 +442,7 @@ try {
   await decidesAWait();
   await callsAToolThatWaits();
   await looksAtJobs();
+  await asksForWhatWasSent();
   await looksAtTheService();
   await survivesTheEndOfItsToken();
   check((await page.evaluate(() => window.hacked)) === undefined, "a text was run");
