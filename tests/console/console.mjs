@@ -300,7 +300,9 @@ async function decidesAWait() {
   const decision = /\/decision$/;
   await page.route(decision, (route) => route.fulfill({ status: 403, json: { error: "This is for others to decide" } }));
   await page.getByRole("button", { name: "Reject" }).click();
+  const reread = page.waitForResponse(/\/api\/agent\/waits\?/);
   await confirm("Reject");
+  await reread;
   await page.getByRole("alert").getByText("This is for others to decide").waitFor();
   check(!(await dialog.isVisible()), "nobody is asked to sign in");
   await page.unroute(decision);
@@ -310,6 +312,7 @@ async function decidesAWait() {
   check(await page.getByText("This is for others to decide").isVisible(), "what became of a decision stays when the view is read anew");
   await page.clock.setSystemTime(Date.now());
   await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await page.getByRole("dialog").getByText('"the blue one"').waitFor();
   await confirm("Send");
   await page.getByText("Nothing here waits for you.").waitFor();
   say("decided");
