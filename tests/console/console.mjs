@@ -321,12 +321,24 @@ async function decidesAWait() {
 async function callsAToolThatWaits() {
   await go("Try");
   await page.getByRole("combobox", { name: "Tool" }).selectOption("text_stats");
-  await page.getByRole("textbox", { name: "Arguments" }).fill('{"text": "one two"}');
+  await page.getByRole("textbox", { name: "Arguments" }).fill(JSON.stringify({ text: "one two ".repeat(700) }));
   await page.getByRole("button", { name: "Call" }).click();
   const link = page.getByRole("link", { name: "decide about it" });
   await link.waitFor();
   await inspect("try-waiting");
   await link.click();
+  // Who reads long arguments goes on where they were when the view is read anew.
+  const given = page.getByRole("region", { name: "Arguments of text_stats" });
+  await given.evaluate((one) => {
+    one.dataset.old = "";
+    one.scrollTop = 50;
+    one.focus();
+  });
+  await page.clock.fastForward(16_000);
+  await page.locator("main pre:not([data-old])").waitFor();
+  const places = await page.locator("main pre").evaluateAll((all) => all.map((one) => `${one.scrollTop} ${one === document.activeElement}`));
+  check(places.join() === "50 true", `where who reads arguments is: ${places}`);
+  await page.clock.setSystemTime(Date.now());
   await page.getByRole("button", { name: "Approve" }).click();
   await confirm("Approve");
   await page.getByText("Nothing here waits for you.").waitFor();
