@@ -420,6 +420,19 @@ async function asksForWhatWasSent() {
   await page.clock.setSystemTime(Date.now());
 }
 
+async function cannotFollowARun() {
+  const run = { runId: "busy", outcome: "running", startedAt: "2026-11-29T00:00:00.000Z", usage: {}, modelCalls: 0 };
+  const record = /\/admin\/runs\/busy/;
+  await page.route(record, (route) => route.fulfill({ json: { run, data: [], nextFrom: null } }));
+  const events = /\/admin\/runs\/busy\/events/;
+  await page.route(events, (route) => route.fulfill({ status: 429, json: { error: "Too many streams" } }));
+  await page.evaluate(() => (location.hash = "#/runs/busy"));
+  await page.getByRole("alert").getByText("Too many streams").waitFor();
+  check(!(await page.getByText("New events appear here").isVisible()), "a run that is not followed is not said to be");
+  await page.unroute(events);
+  await page.unroute(record);
+}
+
 async function looksAtTheService() {
   await go("Service");
   await page.getByRole("row", { name: /database ok/ }).waitFor();
@@ -465,6 +478,7 @@ try {
   await callsAToolThatWaits();
   await looksAtJobs();
   await asksForWhatWasSent();
+  await cannotFollowARun();
   await looksAtTheService();
   await survivesTheEndOfItsToken();
   check((await page.evaluate(() => window.hacked)) === undefined, "a text was run");
