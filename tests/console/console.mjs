@@ -94,6 +94,9 @@ const eventually = async (view, locator) => {
 
 async function signsIn() {
   await page.goto(`${CONSOLE_URL}/console`);
+  await dialog.waitFor();
+  // The question cannot be left: nothing would be asked for any more.
+  for (let press = 0; press < 3; press += 1) await page.keyboard.press("Escape");
   await signIn("nonsense");
   await dialog.getByText("That is no token").waitFor();
   await inspect("sign-in");
@@ -201,7 +204,19 @@ async function triesAPrompt() {
   await go("Try");
   await page.getByRole("combobox", { name: "Tool" }).getByText("calculate").first().waitFor({ state: "attached" });
   await page.getByRole("textbox", { name: "Prompt" }).fill(HOSTILE);
-  await page.getByRole("button", { name: "Run", exact: true }).click();
+  // A run that is begun beside another one takes its place, and can be cancelled.
+  const prompts = /\/api\/agent$/;
+  await page.route(prompts, () => {});
+  const run = page.getByRole("button", { name: "Run", exact: true });
+  await run.click();
+  const given = page.waitForEvent("requestfailed");
+  await run.click();
+  await given;
+  check(!(await page.getByText("The run is cancelled.").isVisible()), "the end of the first run is not told as that of the second");
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await page.getByText("The run is cancelled.").waitFor();
+  await page.unroute(prompts);
+  await run.click();
   await page.getByRole("region", { name: "What the model writes" }).waitFor();
   await inspect("try-streaming");
   say("streaming");
@@ -285,7 +300,9 @@ async function decidesAWait() {
   const decision = /\/decision$/;
   await page.route(decision, (route) => route.fulfill({ status: 403, json: { error: "This is for others to decide" } }));
   await page.getByRole("button", { name: "Reject" }).click();
+  const reread = page.waitForResponse(/\/api\/agent\/waits\?/);
   await confirm("Reject");
+  await reread;
   await page.getByRole("alert").getByText("This is for others to decide").waitFor();
   check(!(await dialog.isVisible()), "nobody is asked to sign in");
   await page.unroute(decision);
@@ -295,6 +312,7 @@ async function decidesAWait() {
   check(await page.getByText("This is for others to decide").isVisible(), "what became of a decision stays when the view is read anew");
   await page.clock.setSystemTime(Date.now());
   await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await page.getByRole("dialog").getByText('"the blue one"').waitFor();
   await confirm("Send");
   await page.getByText("Nothing here waits for you.").waitFor();
   say("decided");
@@ -303,12 +321,24 @@ async function decidesAWait() {
 async function callsAToolThatWaits() {
   await go("Try");
   await page.getByRole("combobox", { name: "Tool" }).selectOption("text_stats");
-  await page.getByRole("textbox", { name: "Arguments" }).fill('{"text": "one two"}');
+  await page.getByRole("textbox", { name: "Arguments" }).fill(JSON.stringify({ text: "one two ".repeat(700) }));
   await page.getByRole("button", { name: "Call" }).click();
   const link = page.getByRole("link", { name: "decide about it" });
   await link.waitFor();
   await inspect("try-waiting");
   await link.click();
+  // Who reads long arguments goes on where they were when the view is read anew.
+  const given = page.getByRole("region", { name: "Arguments of text_stats" });
+  await given.evaluate((one) => {
+    one.dataset.old = "";
+    one.scrollTop = 50;
+    one.focus();
+  });
+  await page.clock.fastForward(16_000);
+  await page.locator("main pre:not([data-old])").waitFor();
+  const places = await page.locator("main pre").evaluateAll((all) => all.map((one) => `${one.scrollTop} ${one === document.activeElement}`));
+  check(places.join() === "50 true", `where who reads arguments is: ${places}`);
+  await page.clock.setSystemTime(Date.now());
   await page.getByRole("button", { name: "Approve" }).click();
   await confirm("Approve");
   await page.getByText("Nothing here waits for you.").waitFor();
@@ -334,7 +364,7 @@ async function looksAtJobs() {
   await page.getByText("waiting").first().waitFor();
   await page.getByRole("searchbox", { name: "User" }).fill(CONSOLE_USER);
   await page.getByRole("button", { name: "List jobs" }).click();
-  const jobs = page.getByRole("table", { name: "Jobs, the newest first" });
+  const jobs = page.getByRole("table", { name: /^Jobs of .*, the newest first$/ });
   await jobs.waitFor();
   await inspect("jobs");
   await jobs.getByRole("link").first().click();
@@ -344,6 +374,63 @@ async function looksAtJobs() {
   check((await result.textContent()).includes("<img src=x"), "the result is shown as it is written");
   await inspect("job");
   say("jobs");
+}
+
+async function asksForWhatWasSent() {
+  await go("Runs");
+  await page.getByRole("table").waitFor();
+  await page.getByRole("searchbox", { name: "User" }).fill("nobody");
+  const anew = page.waitForRequest(/\/admin\/runs\?/);
+  await page.clock.fastForward(16_000);
+  check(!(await anew).url().includes("nobody"), "what is typed is not asked for before it is sent");
+  await go("Jobs");
+  const asked = [];
+  const pages = /\/admin\/jobs\?/;
+  await page.route(pages, (route) => {
+    asked.push(new URL(route.request().url()).search);
+    return route.fulfill({ json: { data: [], nextCursor: "c" } });
+  });
+  await page.getByRole("searchbox", { name: "User" }).fill("ada");
+  await page.getByRole("button", { name: "List jobs" }).click();
+  await page.getByRole("button", { name: "Older jobs" }).waitFor();
+  await page.getByRole("searchbox", { name: "User" }).fill("bob");
+  const older = page.waitForResponse(pages);
+  await page.getByRole("button", { name: "Older jobs" }).click();
+  await older;
+  check(asked.join() === "?user=ada&limit=25,?user=ada&limit=25&cursor=c", `older jobs are the same user's: ${asked}`);
+  await page.unroute(pages);
+  // Somebody else may have a failed job tried again.
+  const one = /\/admin\/jobs\/failed$/;
+  let status = "failed";
+  const job = { jobId: "failed", runId: "run_1", userId: "ada", createdAt: "2026-11-29T00:00:00.000Z", attemptsMade: 1 };
+  await page.route(one, (route) => route.fulfill({ json: { ...job, status } }));
+  await page.evaluate(() => (location.hash = "#/jobs/failed"));
+  await page.getByRole("button", { name: "Try it again" }).waitFor();
+  status = "active";
+  await page.clock.fastForward(16_000);
+  // An address that is refused is no reason to sign in anew.
+  const cancel = /\/admin\/jobs\/failed\/cancel$/;
+  await page.route(cancel, (route) => route.fulfill({ status: 403, json: { error: "Forbidden" } }));
+  await page.getByRole("button", { name: "Cancel the job" }).click();
+  await confirm("Cancel this job");
+  await page.getByRole("alert").getByText("CORS_ORIGINS").waitFor();
+  check(!(await dialog.isVisible()), "nobody is asked to sign in");
+  await page.unroute(cancel);
+  await page.unroute(one);
+  await page.clock.setSystemTime(Date.now());
+}
+
+async function cannotFollowARun() {
+  const run = { runId: "busy", outcome: "running", startedAt: "2026-11-29T00:00:00.000Z", usage: {}, modelCalls: 0 };
+  const record = /\/admin\/runs\/busy/;
+  await page.route(record, (route) => route.fulfill({ json: { run, data: [], nextFrom: null } }));
+  const events = /\/admin\/runs\/busy\/events/;
+  await page.route(events, (route) => route.fulfill({ status: 429, json: { error: "Too many streams" } }));
+  await page.evaluate(() => (location.hash = "#/runs/busy"));
+  await page.getByRole("alert").getByText("Too many streams").waitFor();
+  check(!(await page.getByText("New events appear here").isVisible()), "a run that is not followed is not said to be");
+  await page.unroute(events);
+  await page.unroute(record);
 }
 
 async function looksAtTheService() {
@@ -390,6 +477,8 @@ try {
   await decidesAWait();
   await callsAToolThatWaits();
   await looksAtJobs();
+  await asksForWhatWasSent();
+  await cannotFollowARun();
   await looksAtTheService();
   await survivesTheEndOfItsToken();
   check((await page.evaluate(() => window.hacked)) === undefined, "a text was run");

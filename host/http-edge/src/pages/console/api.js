@@ -78,11 +78,13 @@ export async function ask(path, options = {}) {
   }
 }
 
-// Why a token is refused. Another 403, such as that of a decision which is for others to take, is an answer like any other.
+// Why a token is refused. Another 403, such as that of a decision which is for others to take, is an answer like any other. So is that
+// of an administrator's token: then the page's address is refused.
 async function refusal(answer) {
   if (answer.status === 401) return "missing";
   if (answer.status !== 403) return null;
   if (answer.headers.get("www-authenticate")) return "expired";
+  if (claims()?.role === "admin") return null;
   const text = await answer.clone().text();
   return text.includes("Forbidden") ? "role" : null;
 }
@@ -106,6 +108,7 @@ export async function problem(answer) {
   } catch {
     // A text as it is.
   }
+  if (answer.status === 403 && said === "Forbidden") said = "The service takes nothing from this page's address: name it in CORS_ORIGINS.";
   const rest = answer.status === 429 && after ? ` Try again in ${after} s.` : "";
   return new Problem(answer.status, `${said || answer.statusText || "It failed."}${rest}`, after);
 }

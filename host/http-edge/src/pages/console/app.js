@@ -32,6 +32,11 @@ let leaving = new AbortController();
 // When views may be refreshed by themselves again, after the windows had too little room for that.
 let roomAt = 0;
 
+// By what an element is known when its part of the view is filled anew.
+const REGION = "[role=region]";
+const keyOf = (one) =>
+  one.getAttribute("href") ?? one.dataset.key ?? (one.matches(REGION) ? `${one.getAttribute("aria-label")}: ${one.textContent}` : null);
+
 // What views are given.
 class View {
   constructor(parameters, query, signal) {
@@ -65,17 +70,19 @@ class View {
     }
   }
 
-  // Fills a part of the view anew; what had the focus has it again, and what was opened or closed stays so.
+  // Fills a part of the view anew; what had the focus has it again, and what was opened, closed or scrolled stays so. Another text is
+  // shown from its beginning.
   show(part, ...children) {
     const held = part.contains(document.activeElement) ? document.activeElement : null;
-    const key = held?.getAttribute("href") ?? held?.dataset.key;
+    const key = held && keyOf(held);
+    const regions = () => [...part.querySelectorAll(REGION)];
+    const scrolled = new Map(regions().map((one) => [keyOf(one), { left: one.scrollLeft, top: one.scrollTop }]));
     const opened = [...part.querySelectorAll("details")].map((one) => one.open);
     fill(part, ...children);
     [...part.querySelectorAll("details")].forEach((one, index) => (one.open = opened[index] ?? one.open));
+    regions().forEach((one) => one.scrollTo(scrolled.get(keyOf(one)) ?? {}));
     if (!held) return;
-    const same = [...part.querySelectorAll("a[href], [data-key]")].find(
-      (one) => key && (one.getAttribute("href") === key || one.dataset.key === key),
-    );
+    const same = [...part.querySelectorAll(`a[href], [data-key], ${REGION}`)].find((one) => key && keyOf(one) === key);
     (same ?? part.querySelector("a, button, input") ?? at("title"))?.focus({ preventScroll: true });
   }
 
@@ -166,12 +173,15 @@ api.on("signIn", (why) => {
       if ((claims.exp ?? Infinity) <= Date.now() / 1000) return fill(at("sign-in-problem"), "That token has expired.");
       at("token").value = "";
       form.onsubmit = null;
+      dialog.onclose = null;
       dialog.close();
       if (before?.isConnected) before.focus({ preventScroll: true });
       return resolve();
     };
-    // There is nothing to see without a token, so the question stays.
+    // There is nothing to see without a token, so the question stays. Browsers close a dialog at the second Escape whatever the page
+    // says to that: it comes back, because every request waits for its answer.
     dialog.oncancel = (event) => event.preventDefault();
+    dialog.onclose = () => dialog.showModal();
     if (!dialog.open) dialog.showModal();
     at("token").focus();
   });

@@ -17,8 +17,6 @@ export const all = {
     const user = h("input", { type: "search", required: true, maxlength: "256", autocomplete: "off" });
     const status = h("select", {}, STATUSES.map((one) => h("option", { value: one }, one || "any")));
     const id = h("input", { type: "search", required: true, maxlength: "256", autocomplete: "off" });
-    let page = [];
-    let cursor = null;
 
     const load = async () => {
       const [queue, runs] = await Promise.all([
@@ -31,22 +29,23 @@ export const all = {
       const rows = runs.data.filter((run) => run.jobId).slice(0, 25).map(rowOf);
       view.show(recent, table("Runs of jobs that ended last", HEADS, rows, "No runs of jobs are among the last 100."));
     };
-    const ask = async (after) => {
-      const query = new URLSearchParams({ user: user.value, limit: "25" });
-      if (status.value) query.set("status", status.value);
+    // A page of what was asked for, behind those that are known: what stands in the fields by now may be something else.
+    const ask = async (wanted, before, after) => {
+      const query = new URLSearchParams({ ...wanted, limit: "25" });
       if (after) query.set("cursor", after);
       const { data, nextCursor } = await api.get(`admin/jobs?${query}`, { signal: view.signal });
-      page = after ? [...page, ...data] : data;
-      cursor = nextCursor;
+      const page = [...before, ...data];
       const rows = page.map((job) => [jobLink(job.jobId), badge(job.status), when(job.createdAt), job.attemptsMade, job.error ?? "–", runLink(job.runId)]);
-      view.show(list, table("Jobs, the newest first", ["Job", "Status", "Submitted", "Attempts", "Error", "Run"], rows, "The user has no such jobs."),
-        cursor ? button("Older jobs", () => view.attempt(() => ask(cursor)), { "data-key": "older" }) : null);
+      const caption = `Jobs of ${wanted.user}, the newest first`;
+      view.show(list, table(caption, ["Job", "Status", "Submitted", "Attempts", "Error", "Run"], rows, "The user has no such jobs."),
+        nextCursor ? button("Older jobs", () => view.attempt(() => ask(wanted, page, nextCursor)), { "data-key": "older" }) : null);
       view.say(`${page.length} jobs are shown.`);
     };
 
     const find = h("form", { class: "filter", role: "search", "aria-label": "Jobs of a user", onsubmit: (event) => {
       event.preventDefault();
-      view.attempt(() => ask(null));
+      const wanted = { user: user.value, ...(status.value ? { status: status.value } : {}) };
+      view.attempt(() => ask(wanted, [], null));
     } }, field("User", user), field("Status", status), h("p", {}, h("button", { type: "submit" }, "List jobs")));
     const look = h("form", { class: "filter", role: "search", "aria-label": "A job by its id", onsubmit: (event) => {
       event.preventDefault();
@@ -65,19 +64,23 @@ export const one = {
     const path = `admin/jobs/${encodeURIComponent(id)}`;
     const body = h("div", {});
     view.body.append(body);
-    let hasEnded = false;
+    let isOver = false;
 
     const change = (verb, title, text, said) => view.attempt(async () => {
       if (!(await view.confirm(title, text, title.replace("?", "")))) return;
-      await api.json(`${path}/${verb}`, { method: "POST", body: {} });
-      view.say(said);
-      hasEnded = false;
-      await load();
+      try {
+        await api.json(`${path}/${verb}`, { method: "POST", body: {} });
+        view.say(said);
+      } finally {
+        await load();
+      }
     });
     const load = async () => {
-      if (hasEnded) return;
+      if (isOver) return;
       const job = await api.get(path, { signal: view.signal });
-      hasEnded = ["completed", "failed", "cancelled"].includes(job.status);
+      const hasEnded = ["completed", "failed", "cancelled"].includes(job.status);
+      // One that failed may be tried again, also by somebody else.
+      isOver = hasEnded && job.status !== "failed";
       const cancel = button("Cancel the job", () => change("cancel", "Cancel this job?", "Its work stops within seconds.", "The job is cancelled, or will be."), { "data-key": "cancel", class: "danger" });
       const retry = button("Try it again", () => change("retry", "Try this job again?", "It is one more attempt, in a run of its own.", "The job waits for a worker."), { "data-key": "retry" });
       view.show(body,

@@ -54,16 +54,21 @@ export function open(view) {
     drawNow();
     // Every part of an entry that is here is known.
     const after = last < 0 ? null : `${last}.9999`;
-    for await (const event of api.events(`${path}/events`, { signal, after })) {
-      take(state, event);
-      hasEnded ||= ["run.ended", "run.failed"].includes(event.name);
-      if (event.name === "run.failed") state.failure = event.data.body?.error;
-      if (event.name === "model.delta") drawNow();
-      else if (event.name !== "run.ended" && event.name !== "run.failed") draw();
-      if (SAID[event.name]) view.say(SAID[event.name](event.data));
+    try {
+      for await (const event of api.events(`${path}/events`, { signal, after })) {
+        take(state, event);
+        hasEnded ||= ["run.ended", "run.failed"].includes(event.name);
+        if (event.name === "run.failed") state.failure = event.data.body?.error;
+        if (event.name === "model.delta") drawNow();
+        else if (event.name !== "run.ended" && event.name !== "run.failed") draw();
+        if (SAID[event.name]) view.say(SAID[event.name](event.data));
+      }
+    } finally {
+      // Also where following it has failed: nothing comes any more.
+      if (!own.signal.aborted) state.isLive = false;
+      drawNow();
     }
     if (own.signal.aborted) return;
-    state.isLive = false;
     // With the receipts in full, which only the journal has.
     await load();
     // The record is written behind the end.

@@ -37,10 +37,12 @@ export function open(view) {
   const older = [];
   let cursor = null;
   let isBehind = false;
+  // Whose runs are shown: what is typed counts when it is sent.
+  let wanted = user.value;
 
   const page = async (after) => {
     const query = new URLSearchParams({ limit: "25" });
-    if (user.value) query.set("user", user.value);
+    if (wanted) query.set("user", wanted);
     if (after) query.set("cursor", after);
     return api.get(`admin/runs?${query}`, { signal: view.signal });
   };
@@ -79,6 +81,7 @@ export function open(view) {
   };
   const form = h("form", { class: "filter", role: "search", onsubmit: (event) => {
     event.preventDefault();
+    wanted = user.value;
     view.attempt(anew, anew);
   } }, field("User", user, "Everybody's without it"), h("p", {}, h("button", { type: "submit" }, "Show")));
   view.body.append(form, newer, list, more);

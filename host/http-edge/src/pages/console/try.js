@@ -32,6 +32,7 @@ function prompt(view) {
     const begin = { method: "POST", body: { query: query.value }, headers: { "agent-on-disconnect": "cancel" } };
     try {
       for await (const event of api.events("api/agent", { signal, begin })) {
+        if (running !== own) return;
         take(state, event);
         fill(words, state.words ? block(state.words, "What the model writes") : null);
         if (event.name !== "model.delta") {
@@ -41,9 +42,10 @@ function prompt(view) {
         if (event.name === "tool.returned") view.say(`${event.data.name} returned: ${event.data.outcome}.`);
         if (["run.ended", "run.failed", "plain"].includes(event.name)) end(event, state);
       }
-      if (own.signal.aborted) fill(result, h("p", {}, "The run is cancelled."));
+      if (own.signal.aborted && running === own) fill(result, h("p", {}, "The run is cancelled."));
     } finally {
-      stop.hidden = true;
+      // What the page shows may be another run's by now.
+      if (running === own) stop.hidden = true;
     }
   };
   const end = ({ name, data }, { runId }) => {

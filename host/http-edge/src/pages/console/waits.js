@@ -43,12 +43,18 @@ export function open(view) {
   let pages = 1;
 
   const decide = (wait, decision, question, yes) => view.attempt(async () => {
-    if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${written(wait.shown.arguments)}`, yes))) return;
-    const { value } = await api.json(`api/agent/waits/${encodeURIComponent(wait.waitId)}/decision`, {
-      method: "POST", body: decision, headers: { "if-match": `"${wait.digest}"` },
-    });
-    view.say(value.goesOn ? "It is decided." : "It is noted. Others have to decide as well before the run goes on.");
-    await load();
+    // What is sent, as it is: an answer, or the call.
+    const what = written("answer" in decision ? decision.answer : wait.shown.arguments);
+    if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${what}`, yes))) return;
+    try {
+      const { value } = await api.json(`api/agent/waits/${encodeURIComponent(wait.waitId)}/decision`, {
+        method: "POST", body: decision, headers: { "if-match": `"${wait.digest}"` },
+      });
+      view.say(value.goesOn ? "It is decided." : "It is noted. Others have to decide as well before the run goes on.");
+    } finally {
+      // Somebody may have been first, and what is shown is no more.
+      await load();
+    }
   });
 
   // An answer to a question: JSON where its schema wants some, else the text.
