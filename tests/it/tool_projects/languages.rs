@@ -51,7 +51,7 @@ def seat(flight: str) -> dict:
 const PYTHON_ASKS_TEST: &str = "import unittest
 
 import tools
-from agent_tool import Component, Failure, ask, http, log
+from agent_tool import Component, Failure, ask, http, log, progress
 from agent_tool.tools import Tools, tool
 
 
@@ -96,6 +96,11 @@ class Seats(unittest.TestCase):
         Tools.pop(\"blend\")
         told = raised.exception.value
         self.assertEqual((told.message, told.meta), (\"?\", [(\"field\", \"?\")]))
+        progress.report(half)
+        self.assertEqual(progress.reports.pop(), (\"?\", None))
+        ask.answers[:], ask.asked[:] = [half], []
+        ask.ask(half)
+        self.assertEqual(ask.asked, [\"?\"])
 
     def test_a_server_may_say_anything_of_when_to_ask_again(self):
         for after, meta in [(\"2\", [(\"retry-after-ms\", \"2000\")]), (\"²\", []), (\"9\" * 5000, [])]:

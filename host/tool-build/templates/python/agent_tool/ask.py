@@ -23,6 +23,7 @@ def ask(question, type=str):  # noqa: A002
 
 def ask_json(question, schema=None):
     """The JSON text of the answer, which the JSON Schema `schema` allows if there is one."""
+    question = host.text(question)
     if not _host:
         asked.append(question)
         if not answers:

@@ -7,6 +7,7 @@ reports = []
 
 
 def report(message, fraction=None):
+    message = host.text(message)
     if _host:
         return _host.report(message, fraction)
     reports.append((message, fraction))
