@@ -39,8 +39,8 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 /// How long a shard that failed when it was asked last is waited for, beside others that answer.
 const FAILING_PATIENCE: Duration = Duration::from_millis(50);
 
-/// A job that waited for this part of the time for which lists are kept is listed anew when it is claimed: its
-/// list is kept from when it was added, and the job from its end.
+/// A job that waited for this part of the time for which lists are kept is listed anew when it is claimed:
+/// its list is kept from when it was added, and the job from its end.
 const LISTED_ANEW: u32 = 24;
 
 /// One poller for each shard. The slots of a process share them, behind a mutex.

@@ -128,8 +128,8 @@ impl Store {
         Ok(jobs)
     }
 
-    /// Puts a job into its owner's list: one that another producer added, or that was added long ago. Adding a
-    /// job of ours lists it in the same step.
+    /// Puts a job into its owner's list: one that another producer added, or that was added long ago. Adding
+    /// a job of ours lists it in the same step.
     pub(super) async fn list_for(&self, user_id: &str, job_id: &str, created: u64) -> Result<(), QueueError> {
         let key = self.own_keys.user(user_id);
         let mut list = redis::pipe();

@@ -6,9 +6,9 @@
 //! past the jobs that somebody asked to keep. BullMQ's own script removes each, if it has still ended. Shards
 //! are swept one after the other, under one lease.
 //!
-//! BullMQ's stream of events holds results as well. BullMQ trims it by its length only, some 10,000 events, so
-//! that on a quiet queue they would outlive their jobs by months: a sweep begins with those that are as old as
-//! the jobs that go.
+//! BullMQ's stream of events holds results as well. BullMQ trims it by its length only, some 10,000 events,
+//! so that on a quiet queue they would outlive their jobs by months: a sweep begins with those that are as
+//! old as the jobs that go.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -300,6 +300,8 @@ async fn who_asks_for_nothing_gives_way_when_places_are_few() {
 async fn messages_that_are_refused_keep_no_place_when_places_are_few() {
     let (fakes, _agent) = answering();
     let mut client = Client::open(&fakes).await;
+    sleep(Duration::from_secs(30)).await;
+    // Idle for less long than the first one.
     let mut other = Client::connect(&fakes, "u2").await.unwrap();
     let refused = async {
         loop {
