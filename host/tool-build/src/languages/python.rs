@@ -198,7 +198,7 @@ mod tests {
         fs::create_dir(folder.join(ENVIRONMENT)).unwrap();
         let python = folder.join(ENVIRONMENT).join("python3");
         assert!(!is_whole(folder, &python), "there is none");
-        // Its package has a version and no module that could be run.
+        // Such a package has a version and no module that could be run.
         symlink("/bin/cat", &python).unwrap();
         assert!(!is_whole(folder, &python));
         fs::write(folder.join(ENVIRONMENT).join(INSTALLED), "").unwrap();
