@@ -84,12 +84,13 @@ impl Lent {
         if !goes_on {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let time = match self.is_stream {
-            _ if timed_out => Duration::ZERO,
-            // The reset tells the client that nobody wants the body.
-            true if self.waits_for_continue => Duration::ZERO,
-            true => limits.time.min(OF_STREAM),
-            false => limits.time,
+        // To a client that waits for `100 Continue` the reset says that nobody wants the body.
+        let time = if timed_out || (self.is_stream && self.waits_for_continue) {
+            Duration::ZERO
+        } else if self.is_stream {
+            limits.time.min(OF_STREAM)
+        } else {
+            limits.time
         };
         Some(Rest { body, deadline: Instant::now() + time, goes_on })
     }

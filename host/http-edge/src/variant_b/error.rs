@@ -31,8 +31,8 @@ use run_service::loop_driver::RunError;
 use serde_json::{Value, json};
 
 pub(super) use self::admin_refusal::AdminRefusal;
-pub use self::answer::UNAVAILABLE;
 use self::answer::{Body, ErrorAnswer, TOO_MANY};
+pub use self::answer::{UNAVAILABLE, retry_after_seconds};
 pub(super) use self::mcp_refusal::McpRefusal;
 use self::openai_problem as problem;
 pub use self::openai_problem::Problem;

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::words::{AgentResult, Event, Finish, Options, StopReason, ToolOutcome, Usage};
+use agent_core::words::{AgentResult, Event, FailureKind, Finish, Options, StopReason, ToolOutcome, Usage};
 use http::StatusCode;
+use run_service::jobs::failure_kind;
 use run_service::layers::RunAnswer;
 use run_service::live::Delta;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use super::super::run::final_words::refusal;
 use super::super::run::paused::Paused;
 use super::super::run::stream::WriteRun;
 use super::request::Echo;
-use http_edge::variant_b::error::{RATE_LIMITED, UNAVAILABLE, openai_problem as problem};
+use http_edge::variant_b::error::openai_problem as problem;
 
 /// What a response says besides its output.
 #[derive(Debug, Clone)]
@@ -161,10 +162,10 @@ impl Frame {
     /// The response of a run that failed, with a text for its client, and the code that a stream of it ends
     /// with.
     pub(crate) fn failed(&self, why: &str) -> Value {
-        let status = match why {
-            RATE_LIMITED => StatusCode::TOO_MANY_REQUESTS,
-            UNAVAILABLE => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        let status = match failure_kind(why) {
+            FailureKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            FailureKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            FailureKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
         self.object(&[], &End::failed(&problem::body(status, why, None, problem::code_of(status))))
     }

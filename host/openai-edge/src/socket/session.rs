@@ -33,7 +33,7 @@ use http_edge::json;
 use http_edge::middleware::client_address::ClientAddress;
 use http_edge::middleware::request_id::RequestId;
 use http_edge::variant_b::asking::Asking;
-use http_edge::variant_b::error::{Error, Problem};
+use http_edge::variant_b::error::{Error, Problem, retry_after_seconds};
 use http_edge::variant_b::state::Shared;
 use http_edge::variant_b::{auth, rate_limit};
 use run_service::streams::{STREAM_LIFE, StreamPermit};
@@ -343,9 +343,8 @@ fn error_event(error: &Error, production: bool) -> (StatusCode, String) {
         fields.insert("type".to_owned(), "error".into());
         fields.insert("status".to_owned(), status.as_u16().into());
         if let Some(after) = error.retry_after() {
-            // Rounded up, so that nobody comes back before it helps.
-            let seconds = after.saturating_add(Duration::from_nanos(999_999_999)).as_secs().max(1);
-            fields.insert("headers".to_owned(), json!({ "retry-after": seconds.to_string() }));
+            let seconds = retry_after_seconds(after).to_string();
+            fields.insert("headers".to_owned(), json!({ "retry-after": seconds }));
         }
     }
     (status, event.to_string())

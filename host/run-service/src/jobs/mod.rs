@@ -34,7 +34,7 @@ pub use dropped::ERROR_NOT_KEPT;
 pub use recovery::recover;
 pub(crate) use retry::CLOCKS_APART;
 pub use retry::{NotRetried, retry};
-pub(crate) use retry_or_fail::failure_kind;
+pub use retry_or_fail::failure_kind;
 pub use worker::{Worker, WorkerContext};
 
 use self::wakeups::{JobSignals, Watcher};

@@ -219,7 +219,7 @@ fn failed(error: &InvokeError) -> Disposition {
 }
 
 /// What a client is told of a job that failed, whoever worked on it, by its error text.
-pub(crate) fn failure_kind(error: &str) -> FailureKind {
+pub fn failure_kind(error: &str) -> FailureKind {
     match error {
         RATE_LIMITED => FailureKind::RateLimited,
         UNAVAILABLE => FailureKind::Unavailable,

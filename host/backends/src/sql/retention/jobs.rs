@@ -13,10 +13,6 @@ use crate::sql::{SqlPool, reading, to_ms, writing};
 /// How many hexadecimal digits of an id say when it was made, in milliseconds: the first ones.
 const DIGITS_OF_TIME: usize = 12;
 
-/// How many jobs are removed in one statement. A result may have megabytes, and SQLite lets nobody else write
-/// meanwhile.
-const JOBS_AT_ONCE: usize = 20;
-
 /// Whether a job has ended. The index `jobs_ended` (migration 23) is of these: both databases find it by this
 /// text.
 macro_rules! has_ended {
@@ -87,17 +83,11 @@ fn item(id: String) -> EndedItem {
     EndedItem { id, job_id: None }
 }
 
-/// Some at a time: where the time that the database has to answer is too short for all, some of them are gone
-/// and the next sweep gets on.
 pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
-    let (sql, mut removed) = (of_dialect(pool, REMOVE), 0);
-    for ids in ids.chunks(JOBS_AT_ONCE) {
-        let ids = as_json(ids.iter());
-        removed += writing!(pool, db => {
-            sqlx::query(sql).bind(&ids).execute(db).map_ok(|done| done.rows_affected())
-        })?;
-    }
-    Ok(removed)
+    let (sql, ids) = (of_dialect(pool, REMOVE), as_json(ids.iter()));
+    writing!(pool, db => {
+        sqlx::query(sql).bind(&ids).execute(db).map_ok(|done| done.rows_affected())
+    })
 }
 
 pub(super) async fn nth_newest(pool: &SqlPool, newer: i64) -> sqlx::Result<Option<i64>> {

@@ -2,9 +2,8 @@
 //! (`conversations.rs`) and the audit trail of tool versions (`tool_audit.rs`). Old webhooks and idempotency
 //! keys go by ages of their own.
 //!
-//! Each finds what has ended along an index, in steps. What may be large is removed twenty at a time, with a
-//! transaction each, and the rest by the step. On PostgreSQL runs lie in partitions by month
-//! (`partitions.rs`), which are dropped as a whole (`drop_partitions.rs`).
+//! Each finds what has ended along an index, in steps, which are removed [`AT_ONCE`] at a time. On PostgreSQL
+//! runs lie in partitions by month (`partitions.rs`), which are dropped as a whole (`drop_partitions.rs`).
 
 mod conversations;
 mod drop_partitions;
@@ -29,9 +28,9 @@ use self::unended::{MAY_GO_ON, WAITS_FOR_SOMEBODY};
 use super::error::describe;
 use super::{SqlPool, from_ms, idempotency, now, reading, webhooks};
 
-/// How many webhooks, and how many keys, are removed in one statement: the answer under a key may have a
-/// megabyte.
-const EXPIRED_AT_ONCE: u32 = 20;
+/// How many things are removed in one transaction: each may have megabytes, and SQLite lets nobody else write
+/// meanwhile.
+const AT_ONCE: u32 = 20;
 
 /// Things of one kind in the database.
 pub struct SqlRetention {
@@ -139,14 +138,20 @@ impl Retention for SqlRetention {
         page.map_err(failed)
     }
 
+    /// Some at a time: where the time that the database has to answer is too short for all, some of them are
+    /// gone and the next sweep gets on.
     async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
-        let removed = match self.kind {
-            RetainedKind::Jobs => jobs::remove(&self.pool, ids).await,
-            RetainedKind::Runs => runs::remove(&self.pool, ids).await,
-            RetainedKind::Conversations => conversations::remove(&self.pool, ids).await,
-            RetainedKind::ToolAudit => tool_audit::remove(&self.pool, ids).await,
-        };
-        removed.map_err(failed)
+        let mut removed = 0;
+        for ids in ids.chunks(AT_ONCE as usize) {
+            let gone = match self.kind {
+                RetainedKind::Jobs => jobs::remove(&self.pool, ids).await,
+                RetainedKind::Runs => runs::remove(&self.pool, ids).await,
+                RetainedKind::Conversations => conversations::remove(&self.pool, ids).await,
+                RetainedKind::ToolAudit => tool_audit::remove(&self.pool, ids).await,
+            };
+            removed += gone.map_err(failed)?;
+        }
+        Ok(removed)
     }
 
     async fn oldest(&self) -> RetentionResult<Option<SystemTime>> {
@@ -164,9 +169,9 @@ impl Retention for SqlRetention {
         if self.kind != RetainedKind::ToolAudit {
             return Ok(false);
         }
-        let keys = idempotency::expire(&self.pool, EXPIRED_AT_ONCE).await.map_err(failed)?;
-        let webhooks = webhooks::expire(&self.pool, EXPIRED_AT_ONCE).await.map_err(failed)?;
-        Ok(keys.max(webhooks) >= u64::from(EXPIRED_AT_ONCE))
+        let keys = idempotency::expire(&self.pool, AT_ONCE).await.map_err(failed)?;
+        let webhooks = webhooks::expire(&self.pool, AT_ONCE).await.map_err(failed)?;
+        Ok(keys.max(webhooks) >= u64::from(AT_ONCE))
     }
 
     async fn give_back_room(&self) -> RetentionResult<bool> {

@@ -19,10 +19,6 @@ use crate::sql::text_columns::{escape, unescape};
 use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading, to_ms};
 
-/// How many runs are removed in one transaction. A journal may have megabytes, and SQLite lets nobody else
-/// write meanwhile.
-const RUNS_AT_ONCE: usize = 20;
-
 /// Run, job and end of a record.
 type Row = (String, Option<String>, i64);
 
@@ -128,19 +124,9 @@ fn page(rows: Vec<Row>, most: u32) -> EndedPage {
     EndedPage { items, next }
 }
 
-/// Some at a time: where the time that the database has to answer is too short for all, some of them are gone
-/// and the next sweep gets on.
-pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
-    let mut removed = 0;
-    for ids in ids.chunks(RUNS_AT_ONCE) {
-        removed += remove_some(pool, ids).await?;
-    }
-    Ok(removed)
-}
-
 /// First the recordings, which are large, run by run; then all else in one transaction: a step that broke off
 /// is made again, because the records are still there.
-async fn remove_some(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
+pub(super) async fn remove(pool: &SqlPool, ids: &[String]) -> sqlx::Result<u64> {
     let ids = as_json(ids.iter().map(|id| escape(id)));
     remove_recordings(pool, &ids).await?;
     answer(Box::pin(async {

@@ -14,6 +14,11 @@ use crate::variant_b::timestamp::whole_seconds;
 
 pub const UNAVAILABLE: &str = "Service temporarily unavailable";
 
+/// The value of `Retry-After`: rounded up, so that nobody comes back before it helps.
+pub fn retry_after_seconds(after: Duration) -> u64 {
+    whole_seconds(after).max(1)
+}
+
 /// The body of the address limiter's 429, and its tag: that of Express for these very bytes
 /// (host/docs/interface/node-clients.md#rate-limit-headers). Other answers carry none: nobody asks again for
 /// an answer to a `POST`, and hashing each one costs something.
@@ -99,7 +104,7 @@ impl<'a> ErrorAnswer<'a> {
         header: Option<(HeaderName, HeaderValue)>,
     ) {
         if let Some(duration) = retry_after {
-            response.headers_mut().insert(RETRY_AFTER, whole_seconds(duration).max(1).into());
+            response.headers_mut().insert(RETRY_AFTER, retry_after_seconds(duration).into());
         }
         if let Some((name, value)) = header {
             response.headers_mut().insert(name, value);
