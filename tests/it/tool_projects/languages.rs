@@ -127,6 +127,7 @@ defineTool({
 
 const JAVASCRIPT_ASKS_TEST: &str = "import assert from 'node:assert/strict';
 import test from 'node:test';
+import { getJson } from './agent-tool/http.js';
 import { defineTool, tool } from './agent-tool/index.js';
 import { seat } from './tools.js';
 
@@ -134,6 +135,12 @@ test('a tool may say that it never asks', () => {
   defineTool({ name: 'look', description: 'Looks.', hints: ['read-only', 'never-asks'], run: () => null });
   const { hints } = tool.describe().find(({ name }) => name === 'look');
   assert.deepEqual(hints, [['read-only', 'true'], ['asks', 'false']]);
+});
+
+test('an answer that breaks off is no defect of the tool', async () => {
+  const text = () => Promise.reject(new TypeError('cut'));
+  globalThis.fetch = async () => ({ status: 200, text });
+  await assert.rejects(getJson('https://parts.example.org/'), { code: 'unavailable' });
 });
 
 test('somebody chooses', () => {
