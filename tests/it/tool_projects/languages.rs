@@ -107,6 +107,7 @@ class Seats(unittest.TestCase):
             with self.assertRaises(Failure) as raised:
                 http.Response(503, {\"retry-after\": after}).check()
             self.assertEqual((raised.exception.code, raised.exception.meta), (\"unavailable\", meta))
+        self.assertEqual(Failure.unavailable(\"busy\", 0.5 * 1000).meta, [(\"retry-after-ms\", \"500\")])
 ";
 
 const JAVASCRIPT_ASKS: &str = "
@@ -128,7 +129,7 @@ defineTool({
 const JAVASCRIPT_ASKS_TEST: &str = "import assert from 'node:assert/strict';
 import test from 'node:test';
 import { getJson } from './agent-tool/http.js';
-import { defineTool, tool } from './agent-tool/index.js';
+import { defineTool, Failure, tool } from './agent-tool/index.js';
 import { seat } from './tools.js';
 
 test('a tool may say that it never asks', () => {
@@ -141,6 +142,13 @@ test('an answer that breaks off is no defect of the tool', async () => {
   const text = () => Promise.reject(new TypeError('cut'));
   globalThis.fetch = async () => ({ status: 200, text });
   await assert.rejects(getJson('https://parts.example.org/'), { code: 'unavailable' });
+});
+
+test('a failure has texts only, and whole milliseconds', async () => {
+  assert.deepEqual(Failure.unavailable('busy', 1000 / 3).meta, [['retry-after-ms', '334']]);
+  assert.deepEqual(Failure.unavailable('busy').meta, []);
+  defineTool({ name: 'fail', description: 'Fails.', run() { throw new Failure(404, 'no such page'); } });
+  await assert.rejects(tool.call('fail', '{}'), { code: '404', message: 'no such page', meta: [] });
 });
 
 test('somebody chooses', () => {
