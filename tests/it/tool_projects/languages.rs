@@ -79,6 +79,23 @@ class Seats(unittest.TestCase):
         tool()(rows)
         self.assertEqual(Tools.pop(\"rows\").call('{\"count\": 2.0}'), \"[0, 1]\")
 
+        def pick(counts: list[int] | None) -> list:
+            \"\"\"Picks parts.\"\"\"
+            return counts
+        tool()(pick)
+        self.assertEqual(Tools.pop(\"pick\").call('{\"counts\": [2.0, 3]}'), \"[2, 3]\")
+
+    def test_the_log_says_where_a_number_that_json_cannot_carry_comes_from(self):
+        def mean() -> float:
+            \"\"\"Takes the mean of nothing.\"\"\"
+            return float(\"nan\")
+        tool()(mean)
+        with self.assertRaises(Exception) as raised:
+            Component().call(\"mean\", \"{}\")
+        Tools.pop(\"mean\")
+        self.assertEqual(raised.exception.value.code, \"internal\")
+        self.assertIn(\"not JSON compliant\", log.lines.pop()[1])
+
     def test_half_of_a_pair_of_surrogates_crashes_nothing(self):
         half = \"\\ud83d\"
 
