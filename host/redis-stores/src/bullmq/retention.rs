@@ -277,7 +277,7 @@ impl Store {
         asked.await.map_err(store_error)
     }
 
-    /// Erases the events of these jobs. The results in them stay where they are: a script says whose they are.
+    /// Erases the events of these jobs. A script says whose each is, so that no result is read.
     async fn erase_events(&self, jobs: &HashSet<&[u8]>) -> Result<(), QueueError> {
         let whose = Script::new(include_str!("scripts/event_jobs.lua"));
         let mut from = "-".to_owned();
