@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use test_servers::eventually;
 use tool_host::{CallKey, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, ToolLimits};
 
-use super::fake::{Fake, Reply, text, tool, tools};
+use super::fake::{Fake, Reply, stream, text, tool, tools};
 use super::{fault, host};
 use crate::harness::limits;
 
@@ -285,6 +285,41 @@ async fn a_call_is_not_made_again_when_its_session_ends_under_it() {
     assert_eq!(returned.receipt.outcome, ToolOutcome::Failed, "{returned:?}");
     assert!(returned.content.contains("the session ended during the call"), "{returned:?}");
     assert_eq!(fake.count("tools/call"), 1);
+}
+
+/// As 2025-11-25 has it: the server names an event, says how soon to come again, and closes the stream.
+#[tokio::test]
+async fn a_stream_that_the_server_closes_before_the_answer_is_resumed() {
+    const PRIMED: &str = "id: e1\nretry: 1\ndata:\n\n";
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    let has_waited = std::sync::atomic::AtomicBool::new(false);
+    fake.answers(move |method, _| match method {
+        "GET" if has_waited.swap(true, std::sync::atomic::Ordering::Relaxed) => {
+            // The third request of the session, behind its handshake and the list.
+            let answer = answer(&json!({ "content": [{ "type": "text", "text": "here" }] }));
+            stream(&format!("data: {}\n\n", answer.replace("\"<id>\"", "3")))
+        }
+        "GET" => stream("id: e2\ndata:\n\n"),
+        _ => stream(PRIMED),
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
+    let resumed: Vec<_> =
+        fake.received().into_iter().map(|one| one.head).filter(|head| head.starts_with("get ")).collect();
+    assert_eq!(resumed.len(), 2, "{resumed:?}");
+    for (head, id) in resumed.iter().zip(["e1", "e2"]) {
+        assert!(head.contains(&format!("last-event-id: {id}")), "{head}");
+        assert!(head.contains("mcp-session-id: s1"), "{head}");
+    }
+    // The server may have carried the call out.
+    fake.answers(|method, _| match method {
+        "GET" => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
+        _ => stream(PRIMED),
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Failed, "{returned:?}");
+    assert_eq!(fake.count("tools/call"), 2, "neither is made again");
 }
 
 #[tokio::test]
