@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
+use json_schema::MemoryBudget;
 use serde_json::Value;
 use tool_egress::{Call, EgressError, ResponseBody};
 
@@ -38,13 +39,15 @@ pub(crate) struct Session {
     version: Option<HeaderValue>,
     /// The request that the server may be working on.
     under_way: Option<u64>,
+    /// Whether a request behind the handshake was answered: the server knew the session then.
+    has_answered: bool,
     farewell: Farewell,
 }
 
 impl Session {
     pub(crate) fn new(farewell: Farewell) -> Result<Self, McpError> {
         let uri = farewell.url.parse().map_err(|_| McpError::Unreachable("its address is none".into()))?;
-        Ok(Self { uri, id: None, version: None, under_way: None, farewell })
+        Ok(Self { uri, id: None, version: None, under_way: None, has_answered: false, farewell })
     }
 
     /// The version that was agreed on stands in every request from now on.
@@ -67,6 +70,7 @@ impl Session {
     ) -> Result<Value, McpError> {
         self.under_way = Some(exchange.id);
         let answer = self.ask(requests, exchange, message).await;
+        self.has_answered |= answer.is_ok() && self.version.is_some();
         match &answer {
             Ok(_) | Err(McpError::Refused { .. } | McpError::Unreachable(_)) => self.under_way = None,
             Err(McpError::SessionGone) => (self.id, self.under_way) = (None, None),
@@ -83,7 +87,9 @@ impl Session {
         message: String,
     ) -> Result<Value, McpError> {
         let response = self.post(requests, message).await?;
-        check(response.status(), self.id.is_some())?;
+        if let Err(refused) = check(response.status(), self.id.is_some()) {
+            return Err(self.explained(refused, response).await);
+        }
         if self.id.is_none() {
             self.id = session_of(&response)?;
         }
@@ -98,6 +104,26 @@ impl Session {
         match exchange.take_in(&body)? {
             Next::Answer(answer) => Ok(answer),
             Next::Reply(_) | Next::GoOn => Err(McpError::protocol("its answer is that of another request")),
+        }
+    }
+
+    /// What a request was refused with, and the server's reason if it gives one. In place of 404, many
+    /// servers say with 400 and an error of no request that they have forgotten the session.
+    async fn explained(&self, refused: McpError, response: Response<ResponseBody>) -> McpError {
+        let (status, kind) = (response.status(), kind_of(&response));
+        let problem = match refused {
+            McpError::Unreachable(problem) if kind.starts_with("application/json") => problem,
+            refused => return refused,
+        };
+        // silent-ok: what cannot be read gives no reason.
+        let body = collect(response.into_body()).await.unwrap_or_default();
+        let said = MemoryBudget::default().read_loosely(&body).unwrap_or_default();
+        let is_known = self.id.is_some() && self.has_answered;
+        let is_forgotten = is_known && status == StatusCode::BAD_REQUEST && said["id"].is_null();
+        match said["error"]["message"].as_str() {
+            Some(_) if is_forgotten => McpError::SessionGone,
+            Some(reason) => McpError::Unreachable(format!("{problem}: {reason}")),
+            None => McpError::Unreachable(problem),
         }
     }
 

@@ -165,6 +165,16 @@ async fn serve(
     }
 }
 
+/// An HTTP status with an error that is of no request.
+pub(crate) fn refusal(status: &str, reason: &str) -> Reply {
+    let error = json!({ "code": -32000, "message": reason });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+    let length = body.len();
+    Reply::Raw(format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    ))
+}
+
 /// Server-sent events as they are, and then the stream ends.
 pub(crate) fn stream(events: &str) -> Reply {
     Reply::Raw(head_of("text/event-stream", "connection: close") + events)

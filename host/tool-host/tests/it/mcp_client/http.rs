@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use test_servers::eventually;
 use tool_host::{CallKey, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, ToolLimits};
 
-use super::fake::{Fake, Reply, stream, text, tool, tools};
+use super::fake::{Fake, Reply, refusal, stream, text, tool, tools};
 use super::{fault, host};
 use crate::harness::limits;
 
@@ -123,7 +123,8 @@ async fn a_server_that_lists_badly_is_a_fault_and_has_no_tools() {
 #[tokio::test]
 async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
     type Case = (&'static str, fn(&str, &Value) -> Reply, ToolOutcome, &'static str);
-    let cases: [Case; 7] = [
+    let cases: [Case; 8] = [
+        ("forbids", |_, _| refusal("403 Forbidden", "no"), ToolOutcome::Failed, "HTTP 403 Forbidden: no"),
         ("hangs", |_, _| Reply::Hang, ToolOutcome::TimedOut, "did not finish within"),
         ("floods", |_, _| text(&"x".repeat(3 << 20)), ToolOutcome::OutputLimit, "returned more than"),
         ("says much", |_, _| text(&"x".repeat(2000)), ToolOutcome::OutputLimit, "more than 1000 bytes"),
@@ -223,16 +224,26 @@ async fn exchanges_with_a_server_are_recorded_of_no_run() {
 
 #[tokio::test]
 async fn a_session_that_the_server_has_ended_is_begun_anew() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
-    let forgotten = std::sync::atomic::AtomicBool::new(false);
-    fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
-        false => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
-        true => text("here"),
-    });
-    let returned = host.call("docs_a", json!({})).await;
-    assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
-    assert_eq!(fake.count("initialize"), 2);
+    for refused in [
+        Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
+        refusal("400 Bad Request", "No valid session ID provided"),
+    ] {
+        let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+        let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+        let forgotten = std::sync::atomic::AtomicBool::new(false);
+        fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            false => refused.clone(),
+            true => text("here"),
+        });
+        let returned = host.call("docs_a", json!({})).await;
+        assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
+        assert_eq!(fake.count("initialize"), 2);
+        // A session that has answered nothing was not forgotten.
+        fake.answers(|_, _| refusal("400 Bad Request", "not this way"));
+        let returned = host.call("docs_a", json!({})).await;
+        assert!(returned.content.contains("HTTP 400 Bad Request: not this way"), "{returned:?}");
+        assert_eq!(fake.count("initialize"), 3);
+    }
 }
 
 #[tokio::test]
