@@ -121,6 +121,18 @@ async fn a_server_that_lists_badly_is_a_fault_and_has_no_tools() {
 }
 
 #[tokio::test]
+async fn an_empty_cursor_is_that_of_no_page() {
+    let fake = Fake::new(|_, _| Reply::Result(json!({ "tools": [tool("a", "")], "nextCursor": "" }))).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    assert_eq!(
+        (host.names(), fake.count("tools/list")),
+        (vec!["docs_a".to_owned()], 1),
+        "{:?}",
+        host.faults()
+    );
+}
+
+#[tokio::test]
 async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
     type Case = (&'static str, fn(&str, &Value) -> Reply, ToolOutcome, &'static str);
     let cases: [Case; 8] = [
