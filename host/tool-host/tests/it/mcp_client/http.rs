@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use test_servers::eventually;
 use tool_host::{CallKey, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, ToolLimits};
 
-use super::fake::{Fake, Reply, text, tool, tools};
+use super::fake::{Fake, Reply, refusal, stream, text, tool, tools};
 use super::{fault, host};
 use crate::harness::limits;
 
@@ -121,9 +121,22 @@ async fn a_server_that_lists_badly_is_a_fault_and_has_no_tools() {
 }
 
 #[tokio::test]
+async fn an_empty_cursor_is_that_of_no_page() {
+    let fake = Fake::new(|_, _| Reply::Result(json!({ "tools": [tool("a", "")], "nextCursor": "" }))).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    assert_eq!(
+        (host.names(), fake.count("tools/list")),
+        (vec!["docs_a".to_owned()], 1),
+        "{:?}",
+        host.faults()
+    );
+}
+
+#[tokio::test]
 async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
     type Case = (&'static str, fn(&str, &Value) -> Reply, ToolOutcome, &'static str);
-    let cases: [Case; 7] = [
+    let cases: [Case; 8] = [
+        ("forbids", |_, _| refusal("403 Forbidden", "no"), ToolOutcome::Failed, "HTTP 403 Forbidden: no"),
         ("hangs", |_, _| Reply::Hang, ToolOutcome::TimedOut, "did not finish within"),
         ("floods", |_, _| text(&"x".repeat(3 << 20)), ToolOutcome::OutputLimit, "returned more than"),
         ("says much", |_, _| text(&"x".repeat(2000)), ToolOutcome::OutputLimit, "more than 1000 bytes"),
@@ -223,16 +236,26 @@ async fn exchanges_with_a_server_are_recorded_of_no_run() {
 
 #[tokio::test]
 async fn a_session_that_the_server_has_ended_is_begun_anew() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
-    let forgotten = std::sync::atomic::AtomicBool::new(false);
-    fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
-        false => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
-        true => text("here"),
-    });
-    let returned = host.call("docs_a", json!({})).await;
-    assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
-    assert_eq!(fake.count("initialize"), 2);
+    for refused in [
+        Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
+        refusal("400 Bad Request", "No valid session ID provided"),
+    ] {
+        let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+        let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+        let forgotten = std::sync::atomic::AtomicBool::new(false);
+        fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            false => refused.clone(),
+            true => text("here"),
+        });
+        let returned = host.call("docs_a", json!({})).await;
+        assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
+        assert_eq!(fake.count("initialize"), 2);
+        // A session that has answered nothing was not forgotten.
+        fake.answers(|_, _| refusal("400 Bad Request", "not this way"));
+        let returned = host.call("docs_a", json!({})).await;
+        assert!(returned.content.contains("HTTP 400 Bad Request: not this way"), "{returned:?}");
+        assert_eq!(fake.count("initialize"), 3);
+    }
 }
 
 #[tokio::test]
@@ -285,6 +308,41 @@ async fn a_call_is_not_made_again_when_its_session_ends_under_it() {
     assert_eq!(returned.receipt.outcome, ToolOutcome::Failed, "{returned:?}");
     assert!(returned.content.contains("the session ended during the call"), "{returned:?}");
     assert_eq!(fake.count("tools/call"), 1);
+}
+
+/// As 2025-11-25 has it: the server names an event, says how soon to come again, and closes the stream.
+#[tokio::test]
+async fn a_stream_that_the_server_closes_before_the_answer_is_resumed() {
+    const PRIMED: &str = "id: e1\nretry: 1\ndata:\n\n";
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    let has_waited = std::sync::atomic::AtomicBool::new(false);
+    fake.answers(move |method, _| match method {
+        "GET" if has_waited.swap(true, std::sync::atomic::Ordering::Relaxed) => {
+            // The third request of the session, behind its handshake and the list.
+            let answer = answer(&json!({ "content": [{ "type": "text", "text": "here" }] }));
+            stream(&format!("data: {}\n\n", answer.replace("\"<id>\"", "3")))
+        }
+        "GET" => stream("id: e2\ndata:\n\n"),
+        _ => stream(PRIMED),
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
+    let resumed: Vec<_> =
+        fake.received().into_iter().map(|one| one.head).filter(|head| head.starts_with("get ")).collect();
+    assert_eq!(resumed.len(), 2, "{resumed:?}");
+    for (head, id) in resumed.iter().zip(["e1", "e2"]) {
+        assert!(head.contains(&format!("last-event-id: {id}")), "{head}");
+        assert!(head.contains("mcp-session-id: s1"), "{head}");
+    }
+    // The server may have carried the call out.
+    fake.answers(|method, _| match method {
+        "GET" => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
+        _ => stream(PRIMED),
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Failed, "{returned:?}");
+    assert_eq!(fake.count("tools/call"), 2, "neither is made again");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ fn a_server_is_read_and_written_as_the_same_grants() {
         (rule.scheme, rule.port, rule.path.as_str(), rule.private),
         (Scheme::Https, 8443, "/mcp", false)
     );
-    assert_eq!((docs.http.len(), &rule.methods), (1, &set(["DELETE", "POST"])));
+    assert_eq!((docs.http.len(), &rule.methods), (1, &set(["DELETE", "GET", "POST"])));
     assert_eq!(docs.secrets["key"].hosts, [rule.host.clone()].into());
     assert_eq!(docs.mcp.as_ref().unwrap().concurrency, Some(4));
     let local = read.mcp("local").unwrap();
