@@ -59,17 +59,6 @@ async fn an_administrator_and_the_command_line_empty_the_cache() {
 }
 
 #[tokio::test]
-async fn without_the_cache_every_question_is_asked_and_no_answer_speaks_of_it() {
-    let model = Model::openai().await;
-    model.says("answer 0").says("answer 1");
-    let service = Service::variant_b().model(&model).env("RESULT_CACHE", "off").start().await;
-    for n in 0..2 {
-        let result = service.user(Token::of("u")).result_of("hi").await;
-        assert_eq!((&result["output"], result.get("cached")), (&json!(format!("answer {n}")), None));
-    }
-}
-
-#[tokio::test]
 async fn the_command_line_says_why_it_cannot_empty_the_cache() {
     let without = Service::command(&["cache", "invalidate", "agent:*"]).run().await;
     assert_eq!(without.code, Some(1));
