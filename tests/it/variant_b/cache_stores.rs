@@ -1,6 +1,6 @@
 //! The cache on Redis is emptied by an administrator and from the command line, and what others keep there
-//! stays. What makes two questions one, and which results are kept, is tested beside the cache in
-//! `host/run-service`; questions of one moment are in `single_flight.rs`.
+//! stays. What makes two questions one, which results are kept, and that equal questions of one moment
+//! run the agent once, is tested beside the cache in `host/run-service`.
 
 use acceptance::{Ended, Model, Redis, Service, Token, eventually, says};
 use redis::AsyncCommands as _;
