@@ -46,20 +46,6 @@ async fn a_killed_process_gives_its_keys_free() {
 }
 
 #[tokio::test]
-async fn a_key_in_the_database_outlives_the_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let model = Model::saying("hello").await;
-    let start = || Service::variant_b().model(&model).sqlite_in(folder.path()).start();
-    let one = start().await;
-    let first = keyed(&one.user(Token::of("u")), "k", "/api/agent", "hi").await;
-    assert_eq!(first.status, 200, "{first}");
-    one.stop().await;
-    let other = start().await;
-    let again = keyed(&other.user(Token::of("u")), "k", "/api/agent", "hi").await;
-    assert_eq!((again.status, &again.body, is_replay(&again)), (200, &first.body, true));
-}
-
-#[tokio::test]
 async fn without_a_store_keys_are_kept_in_the_process_and_the_log_says_so() {
     let model = Model::saying("hello").await;
     let service = Service::variant_a().model(&model).start().await;
