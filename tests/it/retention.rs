@@ -92,25 +92,6 @@ async fn old_ended_jobs_and_runs_go_once_unended_ones_stay_and_the_dropped_are_a
     }
 }
 
-#[tokio::test]
-async fn a_database_that_is_dead_is_a_failed_sweep_and_nothing_worse() {
-    let mut postgres = Postgres::start().await;
-    let model = Model::openai().await;
-    postgres.pause().await;
-    let service = Service::variant_b().model(&model).postgres(&postgres).before_tools().start().await;
-    for what in ["jobs", "runs", "conversations", "tool_audit"] {
-        eventually("a failed sweep to be counted", async || {
-            (value(&service, "agent_retention_failed_sweeps_total", what).await > 0.5).then_some(())
-        })
-        .await;
-    }
-    let entry = service.log().line_with(&["a sweep failed", "\"what\":\"runs\""]).await;
-    assert!(entry.contains("WARN") && !entry.contains("hunter2"), "{entry}");
-    postgres.resume().await;
-    let is_ready = async || (service.readiness().await.status == 200).then_some(());
-    eventually("the service that was never restarted to be ready", is_ready).await;
-}
-
 /// A folder with the database of a service that has answered two users.
 async fn used() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
