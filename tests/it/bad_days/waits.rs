@@ -182,31 +182,6 @@ async fn an_operator_decides_beside_the_service() {
     assert_eq!((&told["colour"], &told["count"]), (&json!("blue"), &json!(3)), "{told}");
 }
 
-/// Who asked is told where the run goes on, and holds no connection for it. Nobody shares it.
-async fn check_a_request(stores: Stores) {
-    let model = Model::openai().await;
-    let service = service(&stores, &model, None).await;
-    let user = service.user(Token::of("ada"));
-    for answer in ["42", "forty-two"] {
-        model.asks_for("calculate", json!({ "expression": "6 * 7" }));
-        let accepted = user.agent("What is 6 * 7?").await;
-        assert_eq!(accepted.status, 202, "{accepted}");
-        let job = accepted.json()["jobId"].as_str().unwrap().to_owned();
-        assert_eq!(accepted.header("location"), format!("/api/agent/jobs/{job}"));
-        let wait = wait_of(&user, &job).await;
-        model.says(answer);
-        assert_eq!(decide(&user, &wait, &json!({ "decision": "approve" })).await.status, 200);
-        user.completed_job(&job, answer).await;
-    }
-    assert_eq!(model.calls().len(), 4, "what was paid for before the wait is not paid again");
-}
-
-on_each! { check_a_request:
-    a_request_that_must_wait_becomes_a_job_in_one_file = Stores::embedded();
-    a_request_that_must_wait_becomes_a_job_on_redis = Stores::redis().await;
-    a_request_that_must_wait_becomes_a_job_on_postgresql = Stores::postgres().await;
-}
-
 #[tokio::test]
 async fn a_stream_ends_while_its_run_waits_and_goes_on_where_it_ended() {
     let (stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);
