@@ -41,8 +41,9 @@ async fn a_second_signal_ends_a_service_whose_log_is_not_read() {
     let mut service = start_unread(&model, "20000").await;
     fill_the_log(&service).await;
     service.signal(Signal::TERM);
-    eventually("readiness to be denied", async || Some(service.ready().await).filter(|it| it.status == 503))
-        .await;
+    let is_denied = async || Some(service.ready().await).filter(|report| report.status == 503);
+    let report = eventually("readiness to be denied", is_denied).await;
+    assert_eq!(report.json()["healthy"], false);
     service.signal(Signal::TERM);
     assert_eq!(service.ended().await.code, Some(1));
 }

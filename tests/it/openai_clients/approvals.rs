@@ -72,6 +72,10 @@ async fn a_client_of_openai_approves_what_a_script_has_come_to() {
     let (script, asked) = (&first["output"][0], &first["output"][1]);
     assert_eq!((&script["name"], &script["status"]), (&json!("run_code"), &json!("incomplete")));
     assert_eq!(asked["name"], "calculate");
+    // The id names the wait of the API.
+    let waits = user.get("/api/agent/waits").await.json();
+    let wait = waits["data"][0]["waitId"].as_str().unwrap();
+    assert!(asked["id"].as_str().unwrap().contains(wait), "{waits:#}");
     let approval =
         json!({ "type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": true });
     let goes_on = json!({ "model": "agent", "previous_response_id": first["id"], "input": [approval] });
