@@ -10,12 +10,7 @@ use serde_json::json;
 use tool_host::{Config, StartError, ToolHost, ToolLimits};
 
 use crate::harness::{Host, Seen, call_on, config, limits, misbehaving};
-use crate::text::Text;
-
-/// A component with one tool of that name. `version` makes its bytes, and so its digest, its own.
-fn tool(name: &str, version: u32) -> Vec<u8> {
-    Text { tool: name, fields: &format!("(global i32 (i32.const {version}))"), ..Text::default() }.component()
-}
+use crate::text::versioned as tool;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_loaded_is_named_and_the_others_serve() {
