@@ -7,12 +7,20 @@ use std::time::{Duration, Instant};
 use agent_core::ports::Toolbox;
 use agent_core::words::{Principal, ToolOutcome};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use test_servers::eventually;
 use tool_host::{CallKey, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord};
 
 use super::fake::{Fake, Reply, text, tool, tools};
 use super::{fault, host};
-use crate::harness::{call_as, generous};
+use crate::harness::{Host, call_as, generous};
+
+/// A server with the tool `a`, a host under a policy with these lines for it, and the folder of the policy.
+async fn serving(lines: &str) -> (Fake, Host, TempDir) {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, home) = host(&fake.policy(&format!("allow = [\"a\"]\n{lines}")), generous(), |_| {}).await;
+    (fake, host, home)
+}
 
 fn request(method: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": "s", "method": method, "params": {} }).to_string()
@@ -140,9 +148,7 @@ async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
         ),
     ];
     for (what, answer, outcome, said) in cases {
-        let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-        let policy = fake.policy("allow = [\"a\"]\nlimits = { timeout-ms = 3000, output-bytes = 1000 }");
-        let (host, _home) = host(&policy, generous(), |_| {}).await;
+        let (fake, host, _home) = serving("limits = { timeout-ms = 3000, output-bytes = 1000 }").await;
         assert_eq!(host.names(), ["docs_a"], "{what}: {:?}", host.faults());
         fake.answers(answer);
         let begun = Instant::now();
@@ -167,8 +173,7 @@ async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
 
 #[tokio::test]
 async fn a_server_may_ask_many_times_whether_somebody_is_there() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), generous(), |_| {}).await;
+    let (fake, host, _home) = serving("").await;
     fake.answers(|_, _| {
         let pings = std::iter::repeat_n(request("ping"), 20);
         Reply::Events(pings.chain([answer(&json!({ "content": [] }))]).collect())
@@ -213,8 +218,7 @@ async fn exchanges_with_a_server_are_recorded_of_no_run() {
 
 #[tokio::test]
 async fn a_session_that_the_server_has_ended_is_begun_anew() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), generous(), |_| {}).await;
+    let (fake, host, _home) = serving("").await;
     let forgotten = std::sync::atomic::AtomicBool::new(false);
     fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
         false => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
@@ -227,9 +231,7 @@ async fn a_session_that_the_server_has_ended_is_begun_anew() {
 
 #[tokio::test]
 async fn a_server_is_told_that_a_call_was_given_up_and_that_its_session_is_over() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let policy = fake.policy("allow = [\"a\"]\nlimits = { timeout-ms = 1000 }");
-    let (host, _home) = host(&policy, generous(), |_| {}).await;
+    let (fake, host, _home) = serving("limits = { timeout-ms = 1000 }").await;
     fake.answers(|_, _| Reply::Hang);
     let returned = host.call("docs_a", json!({})).await;
     assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut, "{returned:?}");
@@ -267,8 +269,7 @@ async fn a_server_without_sessions_is_not_told_that_a_call_was_given_up() {
 
 #[tokio::test]
 async fn a_call_is_not_made_again_when_its_session_ends_under_it() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), generous(), |_| {}).await;
+    let (fake, host, _home) = serving("").await;
     fake.answers(|_, _| Reply::Events(vec![request("ping"), answer(&json!({ "content": [] }))]));
     fake.refuses_replies();
     let returned = host.call("docs_a", json!({})).await;
