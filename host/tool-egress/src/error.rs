@@ -119,7 +119,6 @@ pub enum Place {
     Body,
 }
 
-/// What is wrong with a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUri {
     #[error("its URL has no scheme or no host; write the whole URL")]
@@ -295,7 +294,6 @@ fn forbidden(host: &str, addresses: &[ForbiddenAddr]) -> String {
 }
 
 impl ErrorKind {
-    /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         let name: StrDeserializer<'_, NoSuchName> = name.into_deserializer();
         Self::deserialize(name).ok()

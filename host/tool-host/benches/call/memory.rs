@@ -56,7 +56,6 @@ pub(crate) async fn print(guest_runtime: &Handle) {
     assert!(measured.success(), "measuring memory: {measured}");
 }
 
-/// The process that measures.
 pub(crate) fn measure() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let runtime =

@@ -22,7 +22,6 @@ use crate::callers::quantile;
 use crate::components::{component, digest};
 use crate::{call, expression, start};
 
-/// Calls of one row.
 const CALLS: usize = 400;
 
 /// Calls that one script makes.

@@ -20,7 +20,6 @@ use crate::folder::memory::FileVersion;
 /// Files that an error about the whole catalog names.
 const LARGEST: usize = 3;
 
-/// What is to serve.
 #[derive(Debug)]
 pub(crate) struct Decision {
     /// The version of each file that serves, by file name.

@@ -209,7 +209,6 @@ pub(crate) fn canary_of(digest: &str) -> AdminAction {
     AdminAction::Try(TrialKind::Canary, TrialRequest { digest: Some(digest.into()), options })
 }
 
-/// A call of a run.
 pub(crate) async fn call_of(tools: &dyn ToolSet, run_id: &str, call_id: &str) -> (ToolOutcome, String) {
     let call = ToolCall { id: "1".into(), name: "greet".into(), arguments: json!({}) };
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -95,7 +95,6 @@ pub(super) fn shadow(name: &str) -> Change {
     attempt(TrialKind::Shadow, Some(name))
 }
 
-/// One version serves.
 pub(super) fn serving() -> Component {
     Component::default().with(uploaded("1", Some("off")))
 }

@@ -22,7 +22,6 @@ fn says(description: &'static str) -> impl Fn(&str, &serde_json::Value) -> Reply
     move |method, _| if method == "tools/list" { tools(&[tool("a", description)]) } else { text("done") }
 }
 
-/// The digest of what serves.
 fn digest(host: &Host) -> String {
     host.host.list()[0].digest.clone()
 }
