@@ -87,10 +87,9 @@ async fn a_version_that_describes_itself_otherwise_than_was_approved_is_refused_
     let one = fleet.approved_replica(&[("greet.wasm", &grows())]).await;
     assert_eq!(descriptions(&one.host), ["Written as text."]);
     let digest = one.get("greet").await.record.active.unwrap();
-    let (tools, cache) = one.stop();
     fleet.limits = little_memory();
     // A restart with the same folders, and another replica.
-    for replica in [fleet.start(tools, cache).await, fleet.replica(&[]).await] {
+    for replica in [fleet.restart(one).await, fleet.replica(&[]).await] {
         replica.until(|host| !host.faults().is_empty()).await;
         let faults = replica.host.faults();
         assert!(faults[0].starts_with("greet.wasm: describes itself otherwise"), "{faults:?}");
@@ -148,9 +147,8 @@ async fn an_entry_of_the_policy_for_the_digest_approves_no_other_description() {
     one.until(|host| descriptions(host) == ["Written as text."]).await;
     let by_policy = one.host.host.audit("greet").await.unwrap();
     assert_eq!((by_policy[0].by.as_str(), by_policy[0].action.as_str()), ("policy", "approved"));
-    let (tools, cache) = one.stop();
     fleet.limits = little_memory();
-    let again = fleet.start(tools, cache).await;
+    let again = fleet.restart(one).await;
     again.until(|host| !host.faults().is_empty()).await;
     let faults = again.host.faults();
     assert!(faults[0].starts_with("greet.wasm: describes itself otherwise"), "{faults:?}");
@@ -189,9 +187,7 @@ async fn a_signer_that_the_policy_names_later_approves_what_waits_and_is_signed_
 async fn a_file_that_is_signed_while_it_waits_is_approved_by_the_policy_that_trusts_its_signer() {
     let greet = answering("1");
     let key = SigningKey::generate().unwrap().0;
-    let (policy, folder) = policy("# nothing");
-    let mut fleet = Fleet::new(true);
-    fleet.policy = policy;
+    let (fleet, folder) = Fleet::under(true, "# nothing");
     let one = fleet.replica(&[("greet.wasm", &greet)]).await;
     one.until_known("greet").await;
     assert!(is_waiting(&one.get("greet").await));
@@ -208,13 +204,10 @@ async fn a_file_that_is_signed_while_it_waits_is_approved_by_the_policy_that_tru
 async fn the_signature_of_a_version_that_was_approved_before_is_kept_for_other_replicas() {
     let greet = answering("1");
     let key = SigningKey::generate().unwrap().0;
-    let (policy, folder) = policy("# nothing");
-    let mut fleet = Fleet::new(true);
-    fleet.policy = policy;
+    let (fleet, folder) = Fleet::under(true, "# nothing");
     let one = fleet.approved_replica(&[("greet.wasm", &greet)]).await;
     // Started again, it has a copy of its own, without a signature.
-    let (tools, cache) = one.stop();
-    let one = fleet.start(tools, cache).await;
+    let one = fleet.restart(one).await;
     let before = one.get("greet").await.record;
     let digest = before.active.clone().unwrap();
     put(folder.path(), "policy.toml", trusted("greet", &key));
@@ -324,9 +317,7 @@ async fn a_store_that_was_emptied_approves_nothing_that_served_before() {
     let fleet = Fleet::new(true);
     let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
     assert_eq!(one.host.names(), ["greet"]);
-    let (tools, cache) = one.stop();
-    let emptied = Fleet::new(true);
-    let again = emptied.start(tools, cache).await;
+    let again = Fleet::new(true).restart(one).await;
     again.until_known("greet").await;
     again.until(|host| host.names().is_empty()).await;
     assert!(is_waiting(&again.get("greet").await));

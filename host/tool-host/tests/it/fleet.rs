@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use test_servers::eventually;
 use tool_host::{PolicyFile, ToolHost, ToolLimits};
 
-use crate::harness::{Host, Seen, config, limits};
+use crate::harness::{Host, Seen, config, limits, policy};
 use crate::text::Text;
 
 /// Who changes things, whatever there is.
@@ -57,6 +57,12 @@ impl Fleet {
         }
     }
 
+    /// One with a policy of this text, and the folder that it lies in.
+    pub(crate) fn under(needs_approval: bool, text: &str) -> (Self, TempDir) {
+        let (policy, folder) = policy(text);
+        (Self { policy, ..Self::new(needs_approval) }, folder)
+    }
+
     /// A replica with these files in a folder of its own.
     pub(crate) async fn replica(&self, files: &[(&str, &[u8])]) -> Replica {
         let tools = tempfile::tempdir().unwrap();
@@ -89,6 +95,12 @@ impl Fleet {
 
     pub(crate) async fn over(&self, tools: TempDir) -> Replica {
         let cache = tempfile::tempdir().unwrap();
+        self.start(tools, cache).await
+    }
+
+    /// The replica that a restart makes of this one, with what it finds in its folders.
+    pub(crate) async fn restart(&self, replica: Replica) -> Replica {
+        let (tools, cache) = replica.stop();
         self.start(tools, cache).await
     }
 

@@ -15,7 +15,7 @@ use crate::fleet::{
     Fleet, Replica, answering, attempt, call_of, failure, is_canary, is_waiting, named, traps,
 };
 use crate::harness::{
-    COMPILE, Host, Seen, call_as, call_on, compile_by_shell, config, entry, killed, limits, policy, put,
+    COMPILE, Host, Seen, call_as, call_on, compile_by_shell, config, entry, killed, limits, put,
 };
 use crate::text::Text;
 
@@ -49,8 +49,7 @@ async fn a_canary_that_traps_is_withdrawn_by_itself_everywhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_holds_is_promoted() {
-    let fleet = Fleet::new(false);
-    let (one, first) = fleet.rolled_back(&answering("1"), &answering("2")).await;
+    let (one, first) = Fleet::new(false).rolled_back(&answering("1"), &answering("2")).await;
     let thresholds = Thresholds { min_calls: 3, pass_after: 5, promote: true, ..Thresholds::default() };
     one.act("greet", attempt(TrialKind::Canary, 1.0, thresholds)).await.unwrap();
     let caller = Principal::nobody();
@@ -70,8 +69,7 @@ async fn a_canary_that_holds_is_promoted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shadow_is_compared_and_its_answers_reach_nobody() {
-    let fleet = Fleet::new(false);
-    let (one, _) = fleet.rolled_back(&answering("1"), &answering("2")).await;
+    let (one, _) = Fleet::new(false).rolled_back(&answering("1"), &answering("2")).await;
     let thresholds = Thresholds { min_calls: 2, ..Thresholds::default() };
     one.act("greet", attempt(TrialKind::Shadow, 1.0, thresholds)).await.unwrap();
     let caller = Principal::nobody();
@@ -177,9 +175,8 @@ fn of_beta() -> Principal {
 async fn trying_for_beta(kind: TrialKind) -> (Replica, TempDir, String) {
     let old = answering("1");
     let new = Text { tool: "greet", description: "Greets.", value: "1", ..Text::default() }.component();
-    let (policy, folder) = policy(&(entry("greet", &old, "") + &entry("greet", &new, "roles = [\"beta\"]")));
-    let mut fleet = Fleet::new(false);
-    fleet.policy = policy;
+    let lines = entry("greet", &old, "") + &entry("greet", &new, "roles = [\"beta\"]");
+    let (fleet, folder) = Fleet::under(false, &lines);
     let (one, first) = fleet.rolled_back(&old, &new).await;
     one.act("greet", attempt(kind, 1.0, Thresholds::default())).await.unwrap();
     (one, folder, first)
@@ -187,9 +184,8 @@ async fn trying_for_beta(kind: TrialKind) -> (Replica, TempDir, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_whose_tool_another_component_has_is_a_fault_until_that_one_is_gone() {
-    let fleet = Fleet::new(false);
     let newer = Text { tool: "other", value: "2", ..Text::default() }.component();
-    let (one, first) = fleet.rolled_back(&answering("1"), &newer).await;
+    let (one, first) = Fleet::new(false).rolled_back(&answering("1"), &newer).await;
     one.upload("other", &named("other")).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     one.until(|host| !host.host.faults().is_empty()).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 use test_servers::eventually;
 
 use crate::fleet::{Fleet, Replica, answering, attempt, canary_of, is_canary, is_waiting, traps};
-use crate::harness::{Host, call_as, policy, put};
+use crate::harness::{Host, call_as, put};
 use crate::text::Text;
 
 /// A call of a user, of the version that serves or of a canary.
@@ -102,8 +102,7 @@ async fn after_a_restart_one_user_of_several_decides_neither_this_nor_a_trial() 
             one.act("greet", AdminAction::Rollback(Some(good.clone()))).await.unwrap();
             one.act("greet", canary_of(&bad)).await.unwrap();
         }
-        let (tools, cache) = one.stop();
-        let one = fleet.start(tools, cache).await;
+        let one = fleet.restart(one).await;
         let of_run = |host: &Host| host.host.for_run(&Principal::user("ann"), "run").versions();
         one.until(|host| of_run(host).get("greet") == Some(&bad)).await;
         fleet.store.switch.fail(true);
@@ -120,9 +119,7 @@ async fn after_a_restart_one_user_of_several_decides_neither_this_nor_a_trial() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_withdrawn_where_the_policy_says_so_or_nothing_is_kept() {
-    let (policy, folder) = policy("rollback-on-traps = false\n");
-    let mut fleet = Fleet::new(false);
-    fleet.policy = policy;
+    let (fleet, folder) = Fleet::under(false, "rollback-on-traps = false\n");
     let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
     let good = one.get("greet").await.record.active.unwrap();
     let bad = one.upload("greet", &traps()).await.record.active;
@@ -144,10 +141,9 @@ async fn nothing_is_withdrawn_where_the_policy_says_so_or_nothing_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_by_the_schema_count_in_a_trial() {
-    let fleet = Fleet::new(false);
     let schema = r#"{"type":"object","required":["title"]}"#;
     let wants_more = Text { tool: "greet", input_schema: schema, ..Text::default() };
-    let (one, _) = fleet.rolled_back(&answering("1"), &wants_more.component()).await;
+    let (one, _) = Fleet::new(false).rolled_back(&answering("1"), &wants_more.component()).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     one.until(is_canary).await;
     let tools = one.host.host.for_run(Principal::nobody(), "run_1");
@@ -186,8 +182,8 @@ async fn kept_answers_do_not_hide_that_a_version_traps() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kept_answers_are_not_counted_in_a_trial() {
-    let fleet = Fleet::new(false);
-    let (one, first) = fleet.rolled_back(&answering("1"), &pure_and_trapping_on_arguments()).await;
+    let (one, first) =
+        Fleet::new(false).rolled_back(&answering("1"), &pure_and_trapping_on_arguments()).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     let versions = |host: &Host| host.host.for_run(&Principal::user("ann"), "run").versions();
     one.until(|host| versions(host).get("greet") != Some(&first)).await;
