@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use outbound::{ConnectError, ForbiddenAddr, Reach};
@@ -304,13 +303,6 @@ impl ErrorKind {
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
-    }
-}
-
-/// For what reads bodies as streams of `io::Result`.
-impl From<EgressError> for io::Error {
-    fn from(error: EgressError) -> Self {
-        Self::other(error)
     }
 }
 
