@@ -117,7 +117,6 @@ impl<'a> Exchange<'a> {
         Self { id, reports, messages: 0, bytes: 0, refusals: 0, tools_changed: false }
     }
 
-    /// Takes in a message.
     pub(crate) fn take_in(&mut self, bytes: &[u8]) -> Result<Next, McpError> {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(bytes.len());
@@ -166,7 +165,6 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// The answer that a message is.
 fn answer(message: &Envelope<'_>) -> Result<Next, McpError> {
     // Some servers write the one of both that is not there as null.
     if let Some(error) = message.error.filter(|error| error.get() != "null") {

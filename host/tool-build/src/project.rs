@@ -18,7 +18,6 @@ pub struct Project {
     pub folder: PathBuf,
     /// The name of its component, as its manifest has it.
     pub name: String,
-    /// What it is written in.
     pub language: Language,
 }
 
@@ -30,7 +29,6 @@ pub struct Surroundings {
     pub cargo_home: Option<PathBuf>,
 }
 
-/// A component that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
     /// Name of the component; the file is the name and `.wasm`.
@@ -41,7 +39,6 @@ pub struct Built {
     pub digest: String,
     /// What it imports and exports.
     pub outside: Outside,
-    /// How long it took.
     pub took: Duration,
     /// The toolchain that made the component.
     pub toolchain: &'static str,

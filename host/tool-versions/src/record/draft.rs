@@ -102,12 +102,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether this version serves.
     pub(super) fn serves(&self, digest: &str) -> bool {
         self.record.active.as_deref() == Some(digest)
     }
 
-    /// The trial that runs.
     pub(super) fn running(&self) -> Option<&Trial> {
         self.record.trial.as_ref().filter(|trial| trial.state == TrialState::Running)
     }

@@ -10,13 +10,11 @@ use test_servers::{HttpConnection, HttpRequest, HttpServer};
 /// What it answers to a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// Answers with this result.
     Result(Value),
     /// Server-sent events with these messages, and then the stream ends.
     Events(Vec<String>),
     /// A head and a body.
     Raw(String),
-    /// The connection is closed.
     Close,
     /// Nothing.
     Hang,

@@ -4,7 +4,6 @@ use super::*;
 
 pub(super) const KEYS: &str = "name, digest, users, tiers, roles, url, plain-http, private, command, args, env, allow, limits, secret, approve";
 
-/// The mistakes of an entry with those lines.
 fn mistakes(lines: &str) -> Vec<String> {
     let problems = parse(lines).unwrap_err();
     problems.all().iter().map(ToString::to_string).collect()
