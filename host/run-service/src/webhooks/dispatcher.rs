@@ -183,8 +183,19 @@ impl Dispatcher {
     }
 
     async fn proceed(&self, webhook: Webhook) -> Settled {
-        let age = clock::now().duration_since(webhook.created_at).unwrap_or_default();
-        match self.context.jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await {
+        let jobs = &self.context.jobs;
+        let found = jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await;
+        // For how long a job may still be added, or put back, goes by the queue's clock: one of this process
+        // that is wrong by hours would have an end told to nobody.
+        let is_to_come = match &found {
+            Ok(Some(job)) => is_to_be_put_back(&webhook, job),
+            Ok(None) => true,
+            Err(_error) => false,
+        };
+        let now = if is_to_come { jobs.now().await } else { Ok(clock::now()) };
+        let Ok(now) = now else { return Settled { webhook, next: Some(PAUSE) } };
+        let age = now.duration_since(webhook.created_at).unwrap_or_default();
+        match found {
             Err(_error) => Settled { webhook, next: Some(PAUSE) },
             Ok(Some(job)) if is_to_be_put_back(&webhook, &job) && age < PUT_BACK_WITHIN => {
                 Settled { webhook, next: Some(schedule::poll(age)) }
