@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use mimalloc::MiMalloc;
 use sim::faults::mutation::Mutation;
+use sim::simulation::Simulation;
 use sim::simulation::shrink;
 use sim::simulation::tally::Tally;
-use sim::simulation::{Outcome, Simulation};
-use sim::world::Line;
+use sim::world::{Line, Outcome};
 
 /// A third of the time goes into memory.
 #[global_allocator]

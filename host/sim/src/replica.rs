@@ -6,9 +6,9 @@ pub mod process;
 pub mod service;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -16,21 +16,12 @@ use tokio::time::sleep;
 
 use crate::faults::gate::Gate;
 use crate::faults::{CallKind, Fault, Kind, mixed};
-use crate::replica::process::{Machine, Process};
+use crate::replica::process::{Process, Skew};
 use crate::replica::service::Service;
 use crate::world::{Passage, World};
 
-/// What is asked that begins a run, or writes something.
-const BEGIN_WORK: [&str; 8] = [
-    "client invoke",
-    "client stream",
-    "client call",
-    "client submit",
-    "client post",
-    "client decide",
-    "client post decision",
-    "client cancel",
-];
+/// What clients ask that begins a run, or writes something.
+const BEGIN_WORK: [&str; 7] = ["invoke", "stream", "call", "submit", "post", "decide", "cancel"];
 
 /// Longest time until a replica that died is started again.
 const LONGEST_RESTART: u64 = 500;
@@ -41,7 +32,7 @@ pub struct Replicas(Arc<Vec<Replica>>);
 
 struct Replica {
     address: String,
-    machine: Machine,
+    skew: Skew,
     /// Absent while it is dead.
     now: Mutex<Option<Living>>,
 }
@@ -57,7 +48,7 @@ impl Replicas {
     pub fn new(count: usize) -> Self {
         let replica = |number: usize| Replica {
             address: format!("replica{number}"),
-            machine: Machine::default(),
+            skew: Skew::default(),
             now: Mutex::default(),
         };
         Self(Arc::new((0..count).map(replica).collect()))
@@ -70,7 +61,7 @@ impl Replicas {
     /// Network and clocks are right again.
     pub fn heal(&self) {
         for replica in self.0.iter() {
-            replica.machine.set_clock();
+            replica.skew.store(0, Ordering::Relaxed);
             if let Some(living) = &*replica.now.lock() {
                 living.process.connect();
             }
@@ -87,7 +78,7 @@ impl Replicas {
         let Some(replica) = self.0.get(number) else { return };
         for incarnation in 1_u64.. {
             let name = format!("{}#{incarnation}", replica.address);
-            let process = Process::new(name, &replica.machine, world.deployment.release(number));
+            let process = Process::new(name, &replica.skew, world.deployment.release(number));
             let gate = Gate { world: world.clone(), process: process.clone() };
             let (service, tasks) = Service::begin(&gate);
             tasks.into_iter().for_each(|task| process.begin(task));
@@ -120,20 +111,17 @@ impl Replicas {
         }
         let Living { process, service } = self.0.get(number)?.now.lock().clone()?;
         let (answers, answer) = oneshot::channel();
-        let request = BEGIN_WORK.contains(&name).then(|| process.request());
-        process.begin(
-            async move {
-                let _request = request;
-                let mut answers = answers;
-                tokio::select! {
-                    biased;
-                    // Whoever asked has gone.
-                    () = answers.closed() => {}
-                    answer = work(service) => drop(answers.send(answer)),
-                }
+        let is_work = name.split(' ').nth(1).is_some_and(|verb| BEGIN_WORK.contains(&verb));
+        let counted = if is_work { &process.work } else { &process.looks };
+        process.begin(counted.task(async move {
+            let mut answers = answers;
+            tokio::select! {
+                biased;
+                // Whoever asked has gone.
+                () = answers.closed() => {}
+                answer = work(service) => drop(answers.send(answer)),
             }
-            .boxed(),
-        );
+        }));
         let answer = answer.await.ok();
         answer.filter(|_| kind != Some(Kind::LostAnswer))
     }

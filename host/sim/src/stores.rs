@@ -23,9 +23,8 @@ use tokio::time::Instant;
 /// How often what was written is flushed to the disk.
 const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 
-/// The keys of a deployment.
-#[derive(Debug)]
-pub struct ReferenceKeys(Mutex<Arc<MemoryIdempotency>>);
+/// The keys of a deployment, as they are now.
+pub type ReferenceKeys = Mutex<Arc<MemoryIdempotency>>;
 
 /// A server that keeps its jobs and keys every second.
 pub struct Redis {
@@ -40,17 +39,6 @@ struct Flushed {
     at: Instant,
     jobs: HeldJobs,
     keys: MemoryIdempotency,
-}
-
-impl ReferenceKeys {
-    pub fn new(keys: MemoryIdempotency) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Arc::new(keys))))
-    }
-
-    /// The keys as they are now.
-    pub fn now(&self) -> Arc<MemoryIdempotency> {
-        self.0.lock().clone()
-    }
 }
 
 impl Redis {
@@ -70,7 +58,7 @@ impl Redis {
     pub fn before_write(&self) {
         let mut flushed = self.flushed.lock();
         if flushed.as_ref().is_none_or(|flushed| flushed.at.elapsed() >= FLUSHED_EVERY) {
-            let (jobs, keys) = (self.queue.held_now(), (*self.keys.now()).clone());
+            let (jobs, keys) = (self.queue.held_now(), MemoryIdempotency::clone(&self.keys.lock()));
             *flushed = Some(Flushed { at: Instant::now(), jobs, keys });
         }
     }
@@ -79,7 +67,7 @@ impl Redis {
     pub fn restart(&self) -> BTreeSet<String> {
         let flushed = self.flushed.lock().take().filter(|flushed| flushed.at.elapsed() < FLUSHED_EVERY);
         let Some(Flushed { jobs, keys, .. }) = flushed else { return BTreeSet::new() };
-        *self.keys.0.lock() = Arc::new(keys);
+        *self.keys.lock() = Arc::new(keys);
         self.queue.go_back(jobs)
     }
 }

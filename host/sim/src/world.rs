@@ -91,13 +91,6 @@ struct Appending {
     visible: usize,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Crashes {
-    pub all: u64,
-    /// Deaths of a replica that held a job or carried a request's run.
-    pub with_work: u64,
-}
-
 /// One line of the time line.
 #[derive(Debug, Clone)]
 pub struct Line {
@@ -116,12 +109,25 @@ pub struct Passage {
     pub fault: Option<Fault>,
 }
 
+/// What a simulation has come to.
+#[derive(Debug)]
+pub struct Outcome {
+    pub broken: Option<Broken>,
+    pub counts: Counts,
+    /// Of everything that happened, in its order.
+    pub trace_hash: u64,
+    pub trace: Vec<Line>,
+    pub fired: Schedule,
+}
+
 /// What is counted of a simulation.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     pub simulated: Duration,
     pub calls: u64,
-    pub crashes: Crashes,
+    pub crashes: u64,
+    /// Deaths of a replica that held a job or carried a request's run.
+    pub crashes_with_work: u64,
     pub kinds: BTreeMap<Kind, u64>,
     pub reached: BTreeMap<&'static str, u64>,
     /// How many replicas died at which call.
@@ -151,7 +157,7 @@ impl World {
         let queue = TestQueue::able(LEASE);
         let is_by_time = deployment.is_on_redis && mutation != Some(Mutation::NumbersGivenTwice);
         let queue = Arc::new(if is_by_time { queue.numbered_by_time() } else { queue });
-        let keys = ReferenceKeys::new(MemoryIdempotency::new(KeyBounds::default()));
+        let keys = Arc::new(ReferenceKeys::new(Arc::new(MemoryIdempotency::new(KeyBounds::default()))));
         Arc::new(Self {
             seed,
             mutation,
@@ -278,11 +284,11 @@ impl World {
 
     /// A process is about to die, with what it has under way.
     pub fn dies(&self, process: &Process, call: &'static str) {
-        let has_work = self.queue.held_by(&process.name) + process.requests_under_way() > 0;
+        let has_work = self.queue.held_by(&process.name) + process.work.under_way() > 0;
         let counts = &mut self.state.lock().counts;
         *counts.died_at.entry(call).or_default() += 1;
-        counts.crashes.all += 1;
-        counts.crashes.with_work += u64::from(has_work);
+        counts.crashes += 1;
+        counts.crashes_with_work += u64::from(has_work);
     }
 
     pub fn died(&self, process: &Process) {
@@ -353,20 +359,11 @@ impl World {
         self.state.lock().broken.clone()
     }
 
-    pub fn trace_hash(&self) -> u64 {
-        self.state.lock().trace_hash
-    }
-
-    pub fn take_trace(&self) -> Vec<Line> {
-        std::mem::take(&mut self.state.lock().trace)
-    }
-
-    pub fn fired(&self) -> Schedule {
-        self.state.lock().fired.clone()
-    }
-
-    pub fn counts(&self) -> Counts {
-        Counts { simulated: self.began.elapsed(), ..self.state.lock().counts.clone() }
+    /// What a simulation has come to that is over.
+    pub fn outcome(&self) -> Outcome {
+        let State { broken, counts, trace_hash, trace, fired, .. } = std::mem::take(&mut *self.state.lock());
+        let counts = Counts { simulated: self.began.elapsed(), ..counts };
+        Outcome { broken, counts, trace_hash, trace, fired }
     }
 
     /// An append begins; until [`Self::appended`] others may read it without all but its first event.

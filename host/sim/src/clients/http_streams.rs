@@ -99,7 +99,7 @@ impl Client {
             let (mut received, mut bytes) = (received, Vec::new());
             while let Some(part) = received.recv().await {
                 match part {
-                    Part::Head { status, location } => {
+                    Part::Head(status, location) => {
                         reading.status = status;
                         reading.location = location.or(reading.location.take());
                     }

@@ -51,7 +51,7 @@ pub struct Promises {
     pub shown: Vec<ShownStream>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PromisedJob {
     pub user: String,
     /// What its run does; absent when it is a direct call.
@@ -182,8 +182,7 @@ impl ToldEnd {
 impl PromisedJob {
     /// A job of that user, of which nothing else was asked.
     pub fn of(user: String, plan: Option<Plan>) -> Self {
-        let (has_webhook, is_unwanted, is_cancelled) = (false, false, false);
-        Self { user, plan, has_webhook, conversation: None, is_unwanted, is_cancelled }
+        Self { user, plan, ..Self::default() }
     }
 
     /// With what its result begins if nothing stops its run.

@@ -18,7 +18,7 @@ impl Ported<ReferenceKeys> {
         if let Some(redis) = &self.gate.world.redis {
             redis.before_write();
         }
-        self.store.now()
+        self.store.lock().clone()
     }
 }
 

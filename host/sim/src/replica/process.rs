@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use agent_core::ports::Spawn;
 use agent_core::testing::clock;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use futures::task::AtomicWaker;
@@ -26,13 +27,13 @@ pub struct Process(Arc<Inner>);
 pub struct Inner {
     pub name: String,
     crashed: AtomicBool,
-    /// The wall clock of its machine, which its successors have as well.
-    skew: Arc<AtomicI64>,
-    cut_off_until: Mutex<Option<Instant>>,
-    /// The stores that its connections do not reach any more, and until when.
-    forgotten: Mutex<Vec<(&'static str, Instant)>>,
+    skew: Skew,
+    /// The stores that it does not reach, and until when.
+    lost: Mutex<Vec<(&'static str, Instant)>>,
     pub release: &'static Release,
-    requests: AtomicUsize,
+    /// Requests that begin a run or write something, and all others.
+    pub work: Counted,
+    pub looks: Counted,
     arrived: Mutex<VecDeque<BoxFuture<'static, ()>>>,
     waker: AtomicWaker,
 }
@@ -45,35 +46,45 @@ impl std::ops::Deref for Process {
     }
 }
 
-/// The machine that processes of one replica run on.
-#[derive(Clone, Default)]
-pub struct Machine(Arc<AtomicI64>);
+/// By how many milliseconds the wall clock of a machine is wrong, which the processes of one replica share.
+pub type Skew = Arc<AtomicI64>;
 
-impl Machine {
-    /// The process' wall clock is right again.
-    pub fn set_clock(&self) {
-        self.0.store(0, Ordering::Relaxed);
+/// All stores, to which a process may lose its connection.
+pub const ALL_STORES: &str = "";
+
+/// Tasks of one kind that are under way.
+#[derive(Default)]
+pub struct Counted(Arc<()>);
+
+impl Counted {
+    /// Counts a task until it is dropped.
+    pub fn task(&self, work: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
+        let one = self.0.clone();
+        async move {
+            work.await;
+            drop(one);
+        }
+        .boxed()
+    }
+
+    pub fn under_way(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
     }
 }
 
 impl Process {
-    pub fn new(name: String, machine: &Machine, release: &'static Release) -> Self {
+    pub fn new(name: String, skew: &Skew, release: &'static Release) -> Self {
         Self(Arc::new(Inner {
             name,
             release,
-            forgotten: Mutex::default(),
+            lost: Mutex::default(),
             crashed: AtomicBool::new(false),
-            skew: machine.0.clone(),
-            cut_off_until: Mutex::default(),
-            requests: AtomicUsize::new(0),
+            skew: skew.clone(),
+            work: Counted::default(),
+            looks: Counted::default(),
             arrived: Mutex::default(),
             waker: AtomicWaker::new(),
         }))
-    }
-
-    pub fn request(&self) -> Request {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        Request(self.0.clone())
     }
 
     /// Polls its tasks until it dies, and drops them.
@@ -93,31 +104,17 @@ impl Inner {
         self.crashed.load(Ordering::Relaxed)
     }
 
-    pub fn cut_off(&self, within: Duration) {
-        *self.cut_off_until.lock() = Some(Instant::now() + within);
-    }
-
-    pub fn is_cut_off(&self) -> bool {
-        self.cut_off_until.lock().is_some_and(|until| until > Instant::now())
-    }
-
     /// The network forgets the connection to a store, which is made anew when the time is up.
-    pub fn forget_connection(&self, store: &'static str, within: Duration) {
-        self.forgotten.lock().push((store, Instant::now() + within));
+    pub fn lose(&self, store: &'static str, within: Duration) {
+        self.lost.lock().push((store, Instant::now() + within));
     }
 
-    pub fn is_forgotten(&self, store: &'static str) -> bool {
-        let mut forgotten = self.forgotten.lock();
-        if forgotten.is_empty() {
-            return false;
-        }
-        forgotten.retain(|(_, until)| *until > Instant::now());
-        forgotten.iter().any(|(of, _)| *of == store)
+    pub fn has_lost(&self, store: &'static str) -> bool {
+        self.lost.lock().iter().any(|(of, until)| *of == store && *until > Instant::now())
     }
 
     pub fn connect(&self) {
-        *self.cut_off_until.lock() = None;
-        self.forgotten.lock().clear();
+        self.lost.lock().clear();
     }
 
     /// Says by how much the clock is wrong then.
@@ -127,25 +124,12 @@ impl Inner {
         Duration::from_millis(skew.unsigned_abs())
     }
 
-    pub fn requests_under_way(&self) -> usize {
-        self.requests.load(Ordering::Relaxed)
-    }
-
     pub fn begin(&self, task: BoxFuture<'static, ()>) {
         // What is begun while it dies never runs.
         if !self.has_crashed() {
             self.arrived.lock().push_back(task);
             self.waker.wake();
         }
-    }
-}
-
-/// A request that a process serves, until this is dropped.
-pub struct Request(Arc<Inner>);
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

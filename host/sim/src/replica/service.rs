@@ -219,9 +219,7 @@ impl Parts {
     }
 
     fn requests(&self) -> Runs {
-        let journal: Arc<dyn Journal> = Arc::new(self.behind.clone());
-        let run = self.parkable(Arc::new(self.agent(journal.clone())), journal);
-        Runs::new(self.guard(Arc::new(Recorded::new(run, self.behind.clone()))), self.spawn.clone())
+        Runs::new(self.guard(self.direct_calls()), self.spawn.clone())
     }
 
     fn streams(&self) -> RunStreams {

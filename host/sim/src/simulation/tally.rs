@@ -79,8 +79,8 @@ impl Tally {
         let own = &mut self.counts;
         own.simulated += counts.simulated;
         own.calls += counts.calls;
-        own.crashes.all += counts.crashes.all;
-        own.crashes.with_work += counts.crashes.with_work;
+        own.crashes += counts.crashes;
+        own.crashes_with_work += counts.crashes_with_work;
         counts.kinds.iter().for_each(|(kind, times)| *own.kinds.entry(*kind).or_default() += times);
         for (own, more) in [(&mut own.reached, &counts.reached), (&mut own.died_at, &counts.died_at)] {
             more.iter().for_each(|(what, times)| *own.entry(what).or_default() += times);
@@ -110,9 +110,9 @@ impl Tally {
         line(format_args!("simulated          {hours:.1} hours, {} calls of ports", counts.calls));
         line(format_args!(
             "crashes            {}, {} of them with work under way: {:.0} a second",
-            counts.crashes.all,
-            counts.crashes.with_work,
-            counts.crashes.with_work as f64 / seconds.max(0.001),
+            counts.crashes,
+            counts.crashes_with_work,
+            counts.crashes_with_work as f64 / seconds.max(0.001),
         ));
         line(format_args!("faults"));
         for (kind, times) in &counts.kinds {
