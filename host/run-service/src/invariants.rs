@@ -42,6 +42,7 @@ pub const BILL: &str = "the tokens of a run are on its bill, with those of the r
 pub const ONE_TURN: &str = "a conversation has each turn once";
 pub const ENDS_WITH_ITS_JOB: &str = "a run that began ends with its job, by its journal and its record";
 pub const ONE_OWNER: &str = "one process at a time carries a run out";
+pub const LET_GO: &str = "a process that stops in good order lets go of every job that it was given";
 pub const PINNED: &str = "a swapped tool never changes a run under way";
 
 /// A journal, as far as it goes.
@@ -264,6 +265,14 @@ pub fn ended(status: JobStatus, journal: &[Event], record: Option<&RunRecord>) -
     Ok(())
 }
 
+/// The jobs that a process was given and that the queue takes to be its own still, when it has stopped.
+pub fn stopped(process: &str, held: &[String]) -> Result<(), Broken> {
+    match held {
+        [] => Ok(()),
+        held => Err(Broken { rule: LET_GO, what: format!("{process}: {}", held.join(", ")) }),
+    }
+}
+
 /// The turns of a conversation.
 pub fn turns(turns: &[Turn]) -> Result<(), Broken> {
     let mut known = BTreeSet::new();
@@ -456,5 +465,6 @@ mod tests {
         assert!(owned("r", "a", Some("b")).is_err());
         assert!(pinned("c", None, 1).is_ok() && pinned("c", Some(1), 1).is_ok());
         assert!(pinned("c", Some(1), 2).is_err());
+        assert!(stopped("a", &[]).is_ok() && stopped("a", &["1".to_owned()]).is_err());
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -83,6 +84,8 @@ impl Replicas {
             let (service, tasks) = Service::begin(&gate);
             tasks.into_iter().for_each(|task| process.begin(task));
             world.note(&process.name, "begins", "", "");
+            let roll = mixed(world.seed ^ 0x57, incarnation * 31 + number as u64);
+            process.begin(service.clone().stop_some_time(roll).boxed());
             *replica.now.lock() = Some(Living { process: process.clone(), service });
             let life = process.live();
             life.await;
@@ -94,8 +97,8 @@ impl Replicas {
         }
     }
 
-    /// What a replica answers to a client; nothing when it is dead, dies meanwhile, or the network loses the
-    /// request or the answer.
+    /// What a replica answers to a client; nothing when it is dead, dies meanwhile, takes no connections any
+    /// more, or the network loses the request or the answer.
     pub async fn ask<T: Send + 'static>(
         &self,
         world: &World,
@@ -110,6 +113,9 @@ impl Replicas {
             return None;
         }
         let Living { process, service } = self.0.get(number)?.now.lock().clone()?;
+        if process.shutdown.drained().is_cancelled() {
+            return None;
+        }
         let (answers, answer) = oneshot::channel();
         let is_work = name.split(' ').nth(1).is_some_and(|verb| BEGIN_WORK.contains(&verb));
         let counted = if is_work { &process.work } else { &process.looks };

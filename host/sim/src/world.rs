@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
@@ -295,7 +296,33 @@ impl World {
         let mut state = self.state.lock();
         // What it had begun to write is there by now, or not at all.
         state.appending.retain(|_, append| append.by != process.name);
-        state.dead.insert(process.name.clone());
+        if !process.is_stopped.load(Ordering::Relaxed) {
+            state.dead.insert(process.name.clone());
+        }
+    }
+
+    /// A process has done what it does before it ends. One that has no answer to the end of an attempt counts
+    /// as dead all the same.
+    pub fn stopped(&self, process: &Process) {
+        let claims = self.promises.lock().claims.clone();
+        let (told, left): (Vec<_>, Vec<_>) = claims
+            .into_iter()
+            .filter(|(_, claim)| claim.by == process.name)
+            .partition(|(_, claim)| claim.is_told);
+        let is_held = |token: &String, job: &Job| {
+            self.queue.token_of(&job.id).as_ref() == Some(token)
+                && !self.is_undone(&job.id)
+                && !self.was_slow(job, None)
+        };
+        let left = left.iter().filter_map(|(token, claim)| {
+            self.queue.find(&claim.job_id).filter(|job| is_held(token, job)).map(|job| job.id)
+        });
+        self.check(invariants::stopped(&process.name, &left.collect::<Vec<_>>()));
+        if told.is_empty() {
+            self.note(&process.name, "stopped", "", "in order");
+            self.reached("a process stopped in good order");
+            process.is_stopped.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether the process of that name died.

@@ -13,6 +13,8 @@ pub enum Bug {
     EndForgotten,
     /// A call that was approved with other arguments is made with those that the model asked for.
     EditIgnored,
+    /// A worker of a process that stops keeps the job whose run it has let go of.
+    StoppedKept,
 }
 
 thread_local! {

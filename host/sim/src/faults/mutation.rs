@@ -50,11 +50,14 @@ pub enum Mutation {
     KeyIdChanges,
     /// A server that forgot a claim gives its number to the next one.
     NumbersGivenTwice,
+    /// What writes the runs that have ended is told to stop before those who end them.
+    FlushedTooSoon,
     // Bugs of the service itself: `Bug` says what they are.
     LostLeaseKept,
     BusyFails,
     EndForgotten,
     EditIgnored,
+    StoppedKept,
 }
 
 impl Mutation {
@@ -65,6 +68,7 @@ impl Mutation {
             Self::BusyFails => Bug::BusyFails,
             Self::EndForgotten => Bug::EndForgotten,
             Self::EditIgnored => Bug::EditIgnored,
+            Self::StoppedKept => Bug::StoppedKept,
             _ => return None,
         })
     }

@@ -38,6 +38,8 @@ pub struct Promises {
     pub armed: BTreeSet<String>,
     /// The process that ended a job, if it was told that it did.
     pub ended_by: BTreeMap<String, String>,
+    /// Claims that a process was told of and whose end the queue has not confirmed, by their tokens.
+    pub claims: BTreeMap<String, GivenClaim>,
     /// Failed jobs that an administrator had tried again, perhaps without being told, and their runs of then.
     pub retried: BTreeSet<String>,
     /// The runs that were begun by that.
@@ -49,6 +51,14 @@ pub struct Promises {
     /// What readers of streams were shown, by the service and over HTTP.
     pub streams: Vec<SeenStream>,
     pub shown: Vec<ShownStream>,
+}
+
+#[derive(Debug, Clone)]
+pub struct GivenClaim {
+    pub job_id: String,
+    pub by: String,
+    /// Whether its process has tried to tell the queue how the attempt ended.
+    pub is_told: bool,
 }
 
 #[derive(Debug, Clone, Default)]

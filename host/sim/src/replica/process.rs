@@ -15,7 +15,8 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use run_service::shutdown::Shutdown;
+use tokio::time::{Instant, sleep};
 
 use crate::deployment::Release;
 
@@ -34,6 +35,11 @@ pub struct Inner {
     /// Requests that begin a run or write something, and all others.
     pub work: Counted,
     pub looks: Counted,
+    /// What is carried out beside them.
+    pub runs: Counted,
+    pub shutdown: Shutdown,
+    /// Whether it has stopped in good order, and not died.
+    pub is_stopped: AtomicBool,
     arrived: Mutex<VecDeque<BoxFuture<'static, ()>>>,
     waker: AtomicWaker,
 }
@@ -48,6 +54,9 @@ impl std::ops::Deref for Process {
 
 /// By how many milliseconds the wall clock of a machine is wrong, which the processes of one replica share.
 pub type Skew = Arc<AtomicI64>;
+
+/// How often it is looked whether tasks have ended.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// All stores, to which a process may lose its connection.
 pub const ALL_STORES: &str = "";
@@ -70,6 +79,14 @@ impl Counted {
     pub fn under_way(&self) -> usize {
         Arc::strong_count(&self.0) - 1
     }
+
+    /// Waits until then for all of them. Says whether they have ended.
+    pub async fn have_ended(&self, until: Instant) -> bool {
+        while self.under_way() > 0 && Instant::now() < until {
+            sleep(LOOK).await;
+        }
+        self.under_way() == 0
+    }
 }
 
 impl Process {
@@ -82,6 +99,9 @@ impl Process {
             skew: skew.clone(),
             work: Counted::default(),
             looks: Counted::default(),
+            runs: Counted::default(),
+            shutdown: Shutdown::default(),
+            is_stopped: AtomicBool::new(false),
             arrived: Mutex::default(),
             waker: AtomicWaker::new(),
         }))
@@ -135,7 +155,7 @@ impl Inner {
 
 impl Spawn for Process {
     fn spawn(&self, _name: &'static str, work: BoxFuture<'static, ()>) {
-        self.begin(work);
+        self.begin(self.runs.task(work));
     }
 }
 

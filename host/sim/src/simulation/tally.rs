@@ -7,7 +7,7 @@ use crate::faults::KINDS;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 38] = [
+pub const TO_BE_REACHED: [&str; 41] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -46,6 +46,9 @@ pub const TO_BE_REACHED: [&str; 38] = [
     "a renewal said that the job was cancelled",
     "a renewal said that the lease was lost",
     "the end of an attempt came too late",
+    "a process stopped in good order",
+    "a job was handed back as its process stopped",
+    "a run was refused as its process stopped",
 ];
 
 /// Calls at which a replica has to have died.
