@@ -3,6 +3,7 @@
 pub mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
@@ -14,9 +15,10 @@ use agent_core::words::{
 };
 use run_service::invariants::{self, Broken};
 
-use crate::judge::promises::{PromisedJob, Promises, SeenEnd, ShownEvent, ShownStream, ToldEnd, told};
-use crate::plan::CALL;
-use crate::replica::{Living, Replicas};
+use crate::judge::promises::{PromisedJob, Promises, ShownEvent, ShownStream, ToldEnd, told};
+use crate::plan::{CALL, Plan};
+use crate::replica::Replicas;
+use crate::replica::service::Service;
 use crate::world::World;
 
 pub const NOT_LOST: &str = "no acknowledged job is lost";
@@ -47,7 +49,7 @@ pub fn is_settled(world: &World) -> bool {
 
 /// Whether no replica holds anything any more, and no conversation is held by one that died.
 pub async fn is_free(world: &World, replicas: &Replicas) -> bool {
-    let holds = |living: Living| living.service.held().iter().any(|(_, count)| *count > 0);
+    let holds = |living: Arc<Service>| living.held().iter().any(|(_, count)| *count > 0);
     if replicas.living().into_iter().any(holds) {
         return false;
     }
@@ -121,7 +123,7 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     judge_decisions(world);
     judge_turns(world, &promised).await;
     for living in replicas.living() {
-        for (what, count) in living.service.held() {
+        for (what, count) in living.held() {
             world.holds(count == 0, NO_LEAK, || format!("{}: {count} {what}", living.process.name));
         }
     }
@@ -134,7 +136,7 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
     // An end that was forgotten is come to again; what has no journal by then, with another result. A job
     // that was tried again has the end of its last run.
     let is_undone = world.has_begun_anew(id);
-    let is_same = seen.is_none() || is_undone || seen == SeenEnd::of(job);
+    let is_same = seen.is_none() || is_undone || seen == Some(told(job));
     world.holds(is_same, invariants::ONE_END, || format!("job {id}: {seen:?}, and now {job:?}"));
     let is_cancelled = !promised.is_cancelled || is_undone || *status == JobStatus::Cancelled;
     world.holds(is_cancelled, invariants::ONE_END, || {
@@ -217,8 +219,8 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
     let Some(result) = result else {
         return world.holds(false, RESULT, || format!("job {} has no result", job.id));
     };
-    let is_right =
-        result.stop_reason != StopReason::Completed || result.output.starts_with(&promised.answer());
+    let answer = promised.plan.as_ref().map(Plan::answer).unwrap_or_default();
+    let is_right = result.stop_reason != StopReason::Completed || result.output.starts_with(&answer);
     world.holds(is_right && result.id == job.run_id, RESULT, || format!("job {}: {}", job.id, result.output));
     match recorded_end(world.events(&job.run_id), None) {
         Ok(Some(recorded)) => {
@@ -250,20 +252,17 @@ fn judge_streams(world: &World) {
         });
         let run = |broken: Broken| Broken { what: format!("{}: {}", stream.run_id, broken.what), ..broken };
         world.check(invariants::shown(seen, &journal).map_err(run));
-        // The job that has the run may have been tried again, with another one.
-        if !promises.retried.contains(&stream.run_id) {
-            judge_told(world, &stream.run_id, stream.told.as_ref());
-        }
+        judge_told(world, &promises, &stream.run_id, stream.told.as_ref());
     }
 }
 
 /// What a reader was told at the end, beside the journal. What was slow may be written behind a failure that
 /// was told, as the limit of a run comes while its answer is on the way; and an end that a server forgot is
-/// come to again.
-fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
+/// come to again. The job that has the run may have been tried again, with another one.
+fn judge_told(world: &World, promises: &Promises, run_id: &str, told: Option<&ToldEnd>) {
     let job = world.job_of(run_id);
     let is_undone = job.as_ref().map_or_else(|| world.has_forgotten(), |job| world.is_undone(&job.id));
-    let Some(told) = told.filter(|_| !is_undone) else { return };
+    let Some(told) = told.filter(|_| !is_undone && !promises.retried.contains(run_id)) else { return };
     let is_right = match told {
         ToldEnd::Answer { output, is_completed } => match recorded_end(world.events(run_id), None) {
             Ok(Some(kept)) => kept.output == *output,
@@ -276,7 +275,7 @@ fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
             let is_given_up = job.is_some_and(|job| world.queue.lost_claims(&job.id) >= MOST_LOSSES);
             !world.has_answer(run_id) || world.was_run_slow(run_id) || is_given_up
         }
-        ToldEnd::Dead { had_answer } => !had_answer || world.was_run_slow(run_id),
+        ToldEnd::Dead(had_answer) => !had_answer || world.was_run_slow(run_id),
     };
     world.holds(is_right, END_TOLD, || format!("{run_id} was told as {told:?}"));
 }
@@ -304,9 +303,7 @@ fn judge_shown(world: &World) {
         let until = end.unwrap_or(0);
         let missing = journal.iter().enumerate().take(until).find(is_missing);
         world.holds(missing.is_none(), invariants::PREFIX, || format!("{run_id} was not shown {missing:?}"));
-        if !promises.retried.contains(run_id) {
-            judge_told(world, run_id, told.as_ref());
-        }
+        judge_told(world, &promises, run_id, told.as_ref());
     }
 }
 

@@ -154,18 +154,15 @@ impl Model for Provider {
             }
             Ok(reply)
         };
-        let (provider, retry_after) = (NAME.to_owned(), None);
-        let fails = |detail: String| match roll(4) % 8 {
-            0 => ModelError::Refused { provider: provider.clone(), detail },
-            1 | 2 => ModelError::Timeout { provider: provider.clone() },
-            3 | 4 => ModelError::Unreachable { provider: provider.clone(), detail },
-            5 => ModelError::RateLimited {
-                provider: provider.clone(),
-                detail,
-                retry_after: Some(Duration::from_secs(1)),
-                quota_exhausted: false,
-            },
-            _ => ModelError::Unavailable { provider: provider.clone(), detail, retry_after },
+        let fails = |detail: String| {
+            let (provider, retry_after) = (NAME.to_owned(), Some(Duration::from_secs(1)));
+            match roll(4) % 8 {
+                0 => ModelError::Refused { provider, detail },
+                1 | 2 => ModelError::Timeout { provider },
+                3 | 4 => ModelError::Unreachable { provider, detail },
+                5 => ModelError::RateLimited { provider, detail, retry_after, quota_exhausted: false },
+                _ => ModelError::Unavailable { provider, detail, retry_after: None },
+            }
         };
         let call = Call::step("model", &run_id);
         let replied = self.0.pass(call, fails, complete).await;

@@ -35,14 +35,7 @@ struct Replica {
     address: String,
     skew: Skew,
     /// Absent while it is dead.
-    now: Mutex<Option<Living>>,
-}
-
-/// A process and what it serves.
-#[derive(Clone)]
-pub struct Living {
-    pub process: Process,
-    pub service: Arc<Service>,
+    now: Mutex<Option<Arc<Service>>>,
 }
 
 impl Replicas {
@@ -63,14 +56,14 @@ impl Replicas {
     pub fn heal(&self) {
         for replica in self.0.iter() {
             replica.skew.store(0, Ordering::Relaxed);
-            if let Some(living) = &*replica.now.lock() {
-                living.process.connect();
+            if let Some(service) = &*replica.now.lock() {
+                service.process.connect();
             }
         }
     }
 
     /// Replicas that live now, by their number.
-    pub fn living(&self) -> Vec<Living> {
+    pub fn living(&self) -> Vec<Arc<Service>> {
         self.0.iter().filter_map(|replica| replica.now.lock().clone()).collect()
     }
 
@@ -86,7 +79,7 @@ impl Replicas {
             world.note(&process.name, "begins", "", "");
             let roll = mixed(world.seed ^ 0x57, incarnation * 31 + number as u64);
             process.begin(service.clone().stop_some_time(roll).boxed());
-            *replica.now.lock() = Some(Living { process: process.clone(), service });
+            *replica.now.lock() = Some(service);
             let life = process.live();
             life.await;
             *replica.now.lock() = None;
@@ -112,7 +105,8 @@ impl Replicas {
         if kind == Some(Kind::Refused) {
             return None;
         }
-        let Living { process, service } = self.0.get(number)?.now.lock().clone()?;
+        let service = self.0.get(number)?.now.lock().clone()?;
+        let process = service.process.clone();
         if process.shutdown.drained().is_cancelled() {
             return None;
         }

@@ -4,12 +4,8 @@
 //! idempotency keys those of `backends::memory`.
 //!
 //! Here is a Redis with `appendfsync everysec`, in which the queue and the idempotency keys are: what it
-//! acknowledged within its last second is forgotten when it is restarted, of both to the same moment.
-//!
-//! | store | behind it | what it promises |
-//! |---|---|---|
-//! | queue, idempotency keys | Redis, or the database | Redis: all but the last second. Database: everything |
-//! | journals, records, conversations, webhooks | the database, or MongoDB for the first three | everything |
+//! acknowledged within its last second is forgotten when it is restarted, of both to the same moment. What
+//! each store promises in which deployment stands in `host/docs/evidence/simulation.md`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};

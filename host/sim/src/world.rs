@@ -67,8 +67,9 @@ struct State {
     broken: Option<Broken>,
     trace_hash: u64,
     trace: Vec<Line>,
-    /// Runs to which something is appended whose answer is not there yet.
-    appending: BTreeMap<String, Appending>,
+    /// Runs to which something is appended whose answer is not there yet: by whom, and how many events others
+    /// can be sure to read meanwhile.
+    appending: BTreeMap<String, (String, usize)>,
     dead: BTreeSet<String>,
     /// What calls were about that took longer than they should, and by how much.
     slowed: BTreeMap<String, Duration>,
@@ -83,13 +84,6 @@ struct State {
     claimed: BTreeMap<String, Epoch>,
     /// The epochs of what was appended.
     epochs: BTreeMap<String, Vec<Epoch>>,
-}
-
-/// An append that is under way.
-struct Appending {
-    by: String,
-    /// How many events others can be sure to read meanwhile.
-    visible: usize,
 }
 
 /// One line of the time line.
@@ -295,7 +289,7 @@ impl World {
     pub fn died(&self, process: &Process) {
         let mut state = self.state.lock();
         // What it had begun to write is there by now, or not at all.
-        state.appending.retain(|_, append| append.by != process.name);
+        state.appending.retain(|_, (by, _)| *by != process.name);
         if !process.is_stopped.load(Ordering::Relaxed) {
             state.dead.insert(process.name.clone());
         }
@@ -402,13 +396,13 @@ impl World {
         let mut state = self.state.lock();
         let visible = length + usize::from(state.counts.calls.is_multiple_of(2));
         // What somebody else has just written is read by whoever writes behind it.
-        state.appending.insert(run_id.to_owned(), Appending { by: process.name.clone(), visible });
+        state.appending.insert(run_id.to_owned(), (process.name.clone(), visible));
     }
 
     /// An append of that process has ended.
     pub fn appended(&self, run_id: &str, process: &Process) {
         let mut state = self.state.lock();
-        if state.appending.get(run_id).is_some_and(|append| append.by == process.name) {
+        if state.appending.get(run_id).is_some_and(|(by, _)| *by == process.name) {
             state.appending.remove(run_id);
         }
     }
@@ -428,7 +422,7 @@ impl World {
 
     /// How many events of a run somebody reads who reads beside an append of several.
     pub fn visible(&self, run_id: &str) -> Option<usize> {
-        self.state.lock().appending.get(run_id).map(|append| append.visible)
+        self.state.lock().appending.get(run_id).map(|(_, visible)| *visible)
     }
 
     /// Whether the journal of a run says that it has come to its answer.

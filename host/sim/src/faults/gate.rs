@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::deployment::Deployment;
-use crate::faults::{CallKind, Fault, Kind, Parting, Server};
+use crate::faults::{CallKind, Fault, Kind, Server, mixed};
 use crate::replica::process::{ALL_STORES, Process};
 use crate::world::{Passage, World};
 
@@ -16,7 +16,7 @@ use crate::world::{Passage, World};
 #[derive(Clone)]
 pub struct Gate {
     pub world: Arc<World>,
-    pub process: Process,
+    pub process: Arc<Process>,
 }
 
 /// How long whoever asks a store waits for its answer.
@@ -138,7 +138,7 @@ impl Gate {
             }
             (Some(Kind::Detached), Some(later)) if is_reached => {
                 later(self.clone(), call, work, length);
-                return Err(fails(self.part(call, Parting::of(number)).await.to_owned()));
+                return Err(fails(self.part(call, number).await.to_owned()));
             }
             _ => self.begin(call, server, fault).await,
         }
@@ -167,15 +167,15 @@ impl Gate {
     }
 
     /// What the caller of a statement is told that is carried out without it.
-    async fn part(&self, call: Call<'_>, parting: Parting) -> &'static str {
-        match parting {
-            Parting::IsTold => "connection reset",
-            Parting::Waits => {
+    async fn part(&self, call: Call<'_>, number: u64) -> &'static str {
+        match mixed(number, 30) % 3 {
+            0 => "connection reset",
+            1 => {
                 self.world.slowed(call.subject, ANSWER_WITHIN);
                 sleep(ANSWER_WITHIN).await;
                 "no answer in time"
             }
-            Parting::Dies => self.die(call).await,
+            _ => self.die(call).await,
         }
     }
 

@@ -46,7 +46,7 @@ pub struct Answer {
 impl Edge {
     pub fn new(gate: &Gate, variant: VariantB) -> Self {
         let latch = Latch::default();
-        let (store, spawn) = (Ported::new(gate, &gate.world.keys), Arc::new(gate.process.clone()));
+        let (store, spawn) = (Ported::new(gate, &gate.world.keys), gate.process.clone());
         let router = http_edge::router(http_edge::Edge {
             a: None,
             b: Some(variant),

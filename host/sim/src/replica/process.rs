@@ -20,12 +20,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::deployment::Release;
 
-/// A process of a replica. Clones are the same one.
-#[derive(Clone)]
-pub struct Process(Arc<Inner>);
-
-#[doc(hidden)]
-pub struct Inner {
+/// A process of a replica.
+pub struct Process {
     pub name: String,
     crashed: AtomicBool,
     skew: Skew,
@@ -42,14 +38,6 @@ pub struct Inner {
     pub is_stopped: AtomicBool,
     arrived: Mutex<VecDeque<BoxFuture<'static, ()>>>,
     waker: AtomicWaker,
-}
-
-impl std::ops::Deref for Process {
-    type Target = Inner;
-
-    fn deref(&self) -> &Inner {
-        &self.0
-    }
 }
 
 /// By how many milliseconds the wall clock of a machine is wrong, which the processes of one replica share.
@@ -90,8 +78,8 @@ impl Counted {
 }
 
 impl Process {
-    pub fn new(name: String, skew: &Skew, release: &'static Release) -> Self {
-        Self(Arc::new(Inner {
+    pub fn new(name: String, skew: &Skew, release: &'static Release) -> Arc<Self> {
+        Arc::new(Self {
             name,
             release,
             lost: Mutex::default(),
@@ -104,16 +92,14 @@ impl Process {
             is_stopped: AtomicBool::new(false),
             arrived: Mutex::default(),
             waker: AtomicWaker::new(),
-        }))
+        })
     }
 
     /// Polls its tasks until it dies, and drops them.
-    pub fn live(&self) -> Life {
+    pub fn live(self: &Arc<Self>) -> Life {
         Life { process: self.clone(), tasks: FuturesUnordered::new() }
     }
-}
 
-impl Inner {
     /// Nothing of it goes on behind the step that is under way.
     pub fn crash(&self) {
         self.crashed.store(true, Ordering::Relaxed);
@@ -161,7 +147,7 @@ impl Spawn for Process {
 
 /// All tasks of a process as one future, which ends with it.
 pub struct Life {
-    process: Process,
+    process: Arc<Process>,
     tasks: FuturesUnordered<BoxFuture<'static, ()>>,
 }
 

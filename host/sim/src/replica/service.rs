@@ -35,7 +35,7 @@ use crate::judge::promises::told;
 use crate::peers::{Provider, Tools};
 use crate::ports::{Ported, Receiver};
 use crate::replica::edge::{Edge, tokens};
-use crate::replica::process::Counted;
+use crate::replica::process::{Counted, Process};
 
 /// `AGENT_TIMEOUT_MS` of the simulated deployment.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,6 +64,7 @@ const FLUSHED_WITHIN: Duration = Duration::from_secs(4);
 const RECOVERY_PAUSE: Duration = Duration::from_millis(400);
 
 pub struct Service {
+    pub process: Arc<Process>,
     pub jobs: Jobs,
     pub waits: Waits,
     pub streams: RunStreams,
@@ -130,6 +131,7 @@ impl Service {
         tasks.push(workers.task(async move { dispatcher.run(stopping).await }));
         let runs = parts.requests();
         let service = Self {
+            process: gate.process.clone(),
             streams: parts.streams().with_jobs(jobs.clone()),
             invoke: parts.with_conversation_turns(Arc::new(RateChecked::new(runs.clone()))),
             calls: parts.calls(&jobs, &waits),
@@ -224,7 +226,7 @@ impl Service {
 
 impl Parts {
     fn new(gate: &Gate, store: Arc<dyn RunStore>, queue: Arc<dyn JobQueue>, behind: WriteBehind) -> Self {
-        let spawn: Arc<dyn Spawn> = Arc::new(gate.process.clone());
+        let spawn: Arc<dyn Spawn> = gate.process.clone();
         Self {
             gate: gate.clone(),
             model: Arc::new(Provider(gate.clone())),
