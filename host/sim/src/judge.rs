@@ -13,6 +13,7 @@ use agent_core::words::{
     AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, ToolOutcome, Wait,
     WebhookState, short_run,
 };
+use run_service::conversations::is_kept;
 use run_service::invariants::{self, Broken};
 
 use crate::judge::promises::{PromisedJob, Promises, ShownEvent, ShownStream, ToldEnd, told};
@@ -214,23 +215,23 @@ fn is_just(world: &World, promised: &PromisedJob, job: &Job, error: &str) -> boo
 }
 
 fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
-    let result =
-        job.result.as_ref().and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
-    let Some(result) = result else {
+    let Some(result) = result_of(job) else {
         return world.holds(false, RESULT, || format!("job {} has no result", job.id));
     };
     let answer = promised.plan.as_ref().map(Plan::answer).unwrap_or_default();
     let is_right = result.stop_reason != StopReason::Completed || result.output.starts_with(&answer);
     world.holds(is_right && result.id == job.run_id, RESULT, || format!("job {}: {}", job.id, result.output));
-    match recorded_end(world.events(&job.run_id), None) {
-        Ok(Some(recorded)) => {
+    world.reached(result.stop_reason.as_str());
+    let limit = by_limit(result.stop_reason);
+    match recorded_end(world.events(&job.run_id), limit) {
+        Ok(Some(recorded)) if limit.is_none() || recorded.iterations == result.iterations => {
             world.holds(recorded.output == result.output, invariants::ONE_END, || {
                 format!("job {}: {} and in its journal {}", job.id, result.output, recorded.output)
             });
             let (told, bill) = (result.usage.total(), invariants::bill(&world.events(&job.run_id)));
             world.holds(told == bill, invariants::BILL, || format!("job {}: {told} of {bill}", job.id));
         }
-        Ok(None) => {
+        Ok(_) => {
             let by = world.promises.lock().ended_by.get(&job.id).cloned().unwrap_or_default();
             let may_be = world.has_died(&by) || world.is_undone(&job.id);
             world.holds(may_be, LAST_EVENTS, || format!("job {} by {by}, which lives", job.id));
@@ -238,6 +239,15 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
         }
         Err(error) => world.holds(false, invariants::ONE_END, || format!("job {}: {error}", job.id)),
     }
+}
+
+fn result_of(job: &Job) -> Option<AgentResult> {
+    serde_json::from_str(job.result.as_ref()?.get()).ok()
+}
+
+/// The reason of an end that may be no event: that of a limit, when the model is not asked once more.
+fn by_limit(reason: StopReason) -> Option<StopReason> {
+    matches!(reason, StopReason::TokenBudget | StopReason::MaxIterations).then_some(reason)
 }
 
 fn judge_streams(world: &World) {
@@ -331,8 +341,15 @@ fn judge_receipts(world: &World) {
     for record in world.runs.records() {
         let events = world.events(&record.id);
         let asked = calls_of(&record.id, &events);
-        let Ok(Some(end)) = recorded_end(events, None) else { continue };
+        let limit = match record.outcome {
+            RunOutcome::Ended { stop_reason, .. } => by_limit(stop_reason),
+            _ => None,
+        };
+        let Ok(Some(end)) = recorded_end(events, limit) else { continue };
         for ((id, tool), receipt) in asked.into_iter().zip(&end.tool_calls) {
+            if receipt.outcome == ToolOutcome::InvalidArguments {
+                world.reached("a call with torn arguments was refused");
+            }
             let is_told_so = receipt.outcome == ToolOutcome::NotRun;
             let has_acted = tool != "look" && acts.contains_key(&id);
             world.holds(!(is_told_so && has_acted), NOT_DENIED, || id);
@@ -421,7 +438,8 @@ async fn judge_turns(world: &World, promised: &[(String, PromisedJob)]) {
         let Some(job) = world.queue.find(job_id).filter(|job| job.status == JobStatus::Completed) else {
             continue;
         };
-        if let Some(conversation) = promised.conversation.clone() {
+        let is_turn = result_of(&job).is_some_and(|result| is_kept(result.stop_reason));
+        if let Some(conversation) = promised.conversation.clone().filter(|_| is_turn) {
             let user = promised.user.clone();
             turns.push(crate::judge::promises::PromisedTurn { user, conversation, id: job.run_id });
         }

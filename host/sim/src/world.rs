@@ -298,21 +298,15 @@ impl World {
     /// A process has done what it does before it ends. One that has no answer to the end of an attempt counts
     /// as dead all the same.
     pub fn stopped(&self, process: &Process) {
-        let claims = self.promises.lock().claims.clone();
-        let (told, left): (Vec<_>, Vec<_>) = claims
-            .into_iter()
-            .filter(|(_, claim)| claim.by == process.name)
-            .partition(|(_, claim)| claim.is_told);
-        let is_held = |token: &String, job: &Job| {
-            self.queue.token_of(&job.id).as_ref() == Some(token)
-                && !self.is_undone(&job.id)
-                && !self.was_slow(job, None)
-        };
-        let left = left.iter().filter_map(|(token, claim)| {
-            self.queue.find(&claim.job_id).filter(|job| is_held(token, job)).map(|job| job.id)
-        });
-        self.check(invariants::stopped(&process.name, &left.collect::<Vec<_>>()));
-        if told.is_empty() {
+        let mut claims = self.promises.lock().claims.clone();
+        claims.retain(|_, claim| claim.by == process.name);
+        let is_sure = claims.values().all(|claim| !claim.is_told);
+        let is_its = |token: &String, id: &str| self.queue.token_of(id).as_ref() == Some(token);
+        claims.retain(|token, claim| !claim.is_told && is_its(token, &claim.job_id));
+        let left = claims.into_values().filter_map(|claim| self.queue.find(&claim.job_id));
+        let left = left.filter(|job| !self.is_undone(&job.id) && !self.was_slow(job, None));
+        self.check(invariants::stopped(&process.name, &left.map(|job| job.id).collect::<Vec<_>>()));
+        if is_sure {
             self.note(&process.name, "stopped", "", "in order");
             self.reached("a process stopped in good order");
             process.is_stopped.store(true, Ordering::Relaxed);

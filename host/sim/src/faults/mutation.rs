@@ -58,6 +58,8 @@ pub enum Mutation {
     EndForgotten,
     EditIgnored,
     StoppedKept,
+    CutTaken,
+    LimitsForgotten,
 }
 
 impl Mutation {
@@ -69,6 +71,8 @@ impl Mutation {
             Self::EndForgotten => Bug::EndForgotten,
             Self::EditIgnored => Bug::EditIgnored,
             Self::StoppedKept => Bug::StoppedKept,
+            Self::CutTaken => Bug::CutTaken,
+            Self::LimitsForgotten => Bug::LimitsForgotten,
             _ => return None,
         })
     }
@@ -79,6 +83,7 @@ impl Mutation {
             Self::TurnNotFenced => deployment.is_talkative,
             Self::KeyIdChanges | Self::NonceDropped | Self::WebhookNotArmed => deployment.is_over_http,
             Self::NumbersGivenTwice => deployment.is_on_redis,
+            Self::LimitsForgotten => deployment.is_tight,
             _ => true,
         }
     }

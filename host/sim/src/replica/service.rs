@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{JobQueue, Journal, Model, Probe, RunStore, Spawn, Toolbox, Unobserved};
-use agent_core::words::RunLimits;
 use backends::memory::MemoryWindows;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -53,7 +52,6 @@ const DRAIN: Duration = Duration::from_secs(7);
 /// What `SHUTDOWN_TIMEOUT_MS` leaves for requests and workers, and how long tasks of their own may take.
 const REQUESTS_END: Duration = Duration::from_secs(26);
 const CUT_OFF: Duration = Duration::from_secs(28);
-const STREAMED_RUNS: Duration = Duration::from_secs(15);
 const CANCELLED_RUNS: Duration = Duration::from_secs(1);
 
 /// Within which runs that have ended are written where nothing is lost: the flusher itself gives up later.
@@ -165,7 +163,7 @@ impl Service {
         shutdown.end_drain();
         let mut is_in_order = process.work.have_ended(runs_end).await;
         is_in_order &= process.looks.have_ended(runs_end).await;
-        is_in_order &= process.runs.have_ended(runs_end.min(Instant::now() + STREAMED_RUNS)).await;
+        is_in_order &= process.runs.have_ended(runs_end).await;
         is_in_order &= self.workers.have_ended(signal + CUT_OFF).await;
         process.runs.have_ended(Instant::now() + CANCELLED_RUNS).await;
         self.flushing.end_drain();
@@ -254,8 +252,9 @@ impl Parts {
     }
 
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
-        let (model, toolbox, limits) = (self.model.clone(), self.toolbox.clone(), RunLimits::default());
-        let wait_tools = self.gate.world.deployment.has_families;
+        let (model, toolbox, deployment) =
+            (self.model.clone(), self.toolbox.clone(), self.gate.world.deployment);
+        let (limits, wait_tools) = (deployment.limits(), deployment.has_families);
         Deadline::new(Agent { model, toolbox, journal, limits, instructions: None, wait_tools }, TIMEOUT)
     }
 

@@ -7,7 +7,7 @@ use crate::faults::KINDS;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 41] = [
+pub const TO_BE_REACHED: [&str; 47] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -49,6 +49,12 @@ pub const TO_BE_REACHED: [&str; 41] = [
     "a process stopped in good order",
     "a job was handed back as its process stopped",
     "a run was refused as its process stopped",
+    "token_budget",
+    "max_iterations",
+    "max_tokens",
+    "empty_reply",
+    "a call with torn arguments was refused",
+    "a run had no tokens left for one of its own",
 ];
 
 /// Calls at which a replica has to have died.

@@ -172,10 +172,8 @@ impl State {
             }
             Worker::Called(epoch, read) => self.write(rules, epoch, read, Note::Returned),
             Worker::Parks(epoch, read, again) => {
-                match self.settle(who, epoch, Job::Parked(again && rules.looks_again)) {
-                    true => Worker::Looks(read),
-                    false => Worker::Idle,
-                }
+                let is_parked = self.settle(who, epoch, Job::Parked(again && rules.looks_again));
+                if is_parked { Worker::Looks(read) } else { Worker::Idle }
             }
             Worker::Looks(read) => {
                 if self.journal.len() > read {
@@ -187,10 +185,8 @@ impl State {
     }
 
     fn write(&mut self, rules: Rules, epoch: u64, read: usize, note: Note) -> Worker {
-        match self.append(rules, read, epoch, note) {
-            true => Worker::Holds(epoch, read + 1),
-            false => Worker::Idle,
-        }
+        let is_written = self.append(rules, read, epoch, note);
+        if is_written { Worker::Holds(epoch, read + 1) } else { Worker::Idle }
     }
 
     fn go_on(&mut self, rules: Rules, who: usize, epoch: u64, read: usize) -> Worker {
