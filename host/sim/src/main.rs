@@ -69,10 +69,7 @@ fn main() -> ExitCode {
     let mut tally = Tally::default();
     let mut failed = BTreeMap::<&'static str, Vec<u64>>::new();
     let mut first_broken = None;
-    let last = match arguments.seeds {
-        Some(seeds) => arguments.seed.saturating_add(seeds),
-        None => u64::MAX,
-    };
+    let last = arguments.seeds.map_or(u64::MAX, |seeds| arguments.seed.saturating_add(seeds));
     let mut newest = arguments.seed;
     each_of(arguments.threads, arguments.seed..last, &simulation, |made, outcome| {
         tally.add(&outcome.counts);

@@ -80,8 +80,7 @@ impl Replicas {
             let roll = mixed(world.seed ^ 0x57, incarnation * 31 + number as u64);
             process.begin(service.clone().stop_some_time(roll).boxed());
             *replica.now.lock() = Some(service);
-            let life = process.live();
-            life.await;
+            process.live().await;
             *replica.now.lock() = None;
             world.died(&process);
             world.note(&process.name, "died", "", "");

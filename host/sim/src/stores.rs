@@ -42,11 +42,7 @@ impl Redis {
     pub fn of(queue: &Arc<TestQueue>, keys: &Arc<ReferenceKeys>) -> Arc<Self> {
         let redis = Arc::new(Self { queue: queue.clone(), keys: keys.clone(), flushed: Mutex::default() });
         let server: Weak<Self> = Arc::downgrade(&redis);
-        queue.before_writes(move |_queue| {
-            if let Some(server) = server.upgrade() {
-                server.before_write();
-            }
-        });
+        queue.before_writes(move |_queue| server.upgrade().iter().for_each(|server| server.before_write()));
         redis
     }
 

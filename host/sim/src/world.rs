@@ -305,6 +305,9 @@ impl World {
         claims.retain(|token, claim| !claim.is_told && is_its(token, &claim.job_id));
         let left = claims.into_values().filter_map(|claim| self.queue.find(&claim.job_id));
         let left = left.filter(|job| !self.is_undone(&job.id) && !self.was_slow(job, None));
+        // Whoever cancels a run in its journal has its worker leave the job to its lease.
+        let has_last = |kept: &[(Epoch, Event)]| kept.last().is_some_and(|(epoch, _)| *epoch == Epoch::FINAL);
+        let left = left.filter(|job| !self.runs.look(&job.run_id, has_last));
         self.check(invariants::stopped(&process.name, &left.map(|job| job.id).collect::<Vec<_>>()));
         if is_sure {
             self.note(&process.name, "stopped", "", "in order");
