@@ -10,8 +10,8 @@ use agent_core::ports::ConversationStore as _;
 use agent_core::ports::queue::MOST_LOSSES;
 use agent_core::ports::webhooks::WebhookMessage;
 use agent_core::words::{
-    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, ToolOutcome, Wait,
-    WebhookState, short_run,
+    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, ToolOutcome,
+    ToolReceipt, Wait, WebhookState, short_run,
 };
 use run_service::conversations::is_kept;
 use run_service::invariants::{self, Broken};
@@ -413,6 +413,12 @@ fn judge_families(world: &World) {
         world.holds(is_first, invariants::ONE_CHILD, || format!("{wait} began {} as well", child.id));
         let (of_parent, of_child) = (world.events(&parent.run_id), world.events(&child.run_id));
         world.check(invariants::child(&of_parent, &of_child, child.status));
+        let limit = result_of(&parent).and_then(|result| by_limit(result.stop_reason));
+        if let Ok(Some(end)) = recorded_end(of_parent, limit) {
+            let of = |receipt: &ToolReceipt| receipt.detail.as_ref()?.child.clone();
+            let is_named = end.tool_calls.iter().filter_map(of).any(|job_id| job_id == child.id);
+            world.holds(is_named, NOT_DENIED, || format!("{} of {wait}", child.id));
+        }
         if child.status == JobStatus::Cancelled && parent.status == JobStatus::Cancelled {
             world.reached("a run was cancelled with the one that began it");
         }

@@ -90,9 +90,7 @@ fn main() -> ExitCode {
     println!("seeds              {} to {newest}", arguments.seed);
     println!("{}", tally.report());
     let missing = tally.missing();
-    for missing in &missing {
-        println!("never reached: {missing}");
-    }
+    missing.iter().for_each(|missing| println!("never reached: {missing}"));
     for (rule, seeds) in &failed {
         println!("broken {} times: {rule}: {:?}", seeds.len(), seeds.iter().take(8).collect::<Vec<_>>());
     }

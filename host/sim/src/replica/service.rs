@@ -252,9 +252,8 @@ impl Parts {
     }
 
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
-        let (model, toolbox, deployment) =
-            (self.model.clone(), self.toolbox.clone(), self.gate.world.deployment);
-        let (limits, wait_tools) = (deployment.limits(), deployment.has_families);
+        let (model, toolbox, world) = (self.model.clone(), self.toolbox.clone(), &self.gate.world);
+        let (limits, wait_tools) = (world.deployment.limits(), world.deployment.has_families);
         Deadline::new(Agent { model, toolbox, journal, limits, instructions: None, wait_tools }, TIMEOUT)
     }
 
