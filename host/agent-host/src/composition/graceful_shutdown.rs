@@ -17,8 +17,8 @@ use crate::tasks::Tasks;
 /// latest.
 const STREAMED_RUNS: Duration = Duration::from_secs(15);
 
-/// How long runs whose readers were cut off may take to end as cancelled ones. The stores close behind them,
-/// before the process is forced to end.
+/// How long runs whose readers were cut off may take to end as cancelled ones, and what workers leave to
+/// tasks of their own. The stores close behind them, before the process is forced to end.
 const CANCELLED_RUNS: Duration = Duration::from_secs(1);
 
 /// What was started, to be ended in its order.
@@ -55,13 +55,18 @@ impl Running {
         };
         if !have_ended {
             tracing::warn!("runs that are streamed were ended with the process");
+            self.runs.abort();
+            self.runs.finished().await;
         }
-        self.runs.abort();
-        self.runs.finished().await;
         // The workers were told to stop when the service was; now their jobs are handed back.
         forced.run_until_cancelled(self.workers.finished()).await;
         self.workers.abort();
         self.workers.finished().await;
+        // A run of a job that was dropped gives its conversation back in a task of its own. Not waited for, it
+        // would be held until its lease ends, and whoever comes next would be told that it is busy.
+        forced.run_until_cancelled(timeout(CANCELLED_RUNS, self.runs.finished())).await;
+        self.runs.abort();
+        self.runs.finished().await;
         self.others.abort();
         self.others.finished().await;
         if let Some(queue) = self.queue {
@@ -169,6 +174,19 @@ mod tests {
         });
         running.close(&CancellationToken::new()).await;
         assert!(answered.is_cancelled());
+    }
+
+    /// As the claim of a conversation is given back when the run of a job is dropped.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_worker_leaves_to_a_task_of_its_own_is_done() {
+        let (running, released) = (running(), CancellationToken::new());
+        let (runs, release) = (running.runs.clone(), released.clone());
+        running.workers.spawn("worker", async move {
+            sleep(STREAMED_RUNS).await;
+            runs.spawn("lease-release", async move { release.cancel() });
+        });
+        running.close(&CancellationToken::new()).await;
+        assert!(released.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
