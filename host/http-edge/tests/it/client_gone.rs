@@ -1,7 +1,6 @@
 //! When nobody waits for the answer any more, the work stops and one line says so.
 
 use serde_json::json;
-use tower::ServiceExt;
 
 use crate::harness::{Hangs, Log, Service, request};
 
@@ -10,11 +9,7 @@ async fn a_request_that_is_dropped_stops_its_run_and_is_logged_once() {
     let agent = Hangs::default();
     let service = Service::with_invoke(agent.clone());
     let log = Log::collect();
-    let answer = service.router().oneshot(request("POST", "/agent/invoke", r#"{"input":"hi"}"#));
-    tokio::select! {
-        _ = answer => panic!("nobody answered"),
-        () = agent.asked.notified() => {}
-    }
+    service.leave(request("POST", "/agent/invoke", r#"{"input":"hi"}"#), agent.asked.notified()).await;
     agent.stopped.notified().await;
     let line = log.request();
     assert_eq!((&line["level"], &line["status"]), (&json!("INFO"), &json!(499)));

@@ -3,9 +3,7 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-use axum::body::Body;
 use http_edge::{AnsweredRequest, Edge};
-use tower::ServiceExt as _;
 
 use crate::harness::{Answers, Fakes, Hangs, Panics, Service, bearer, request};
 
@@ -56,11 +54,7 @@ async fn panics_and_clients_that_go_away_are_reported_too() {
     service.invoke(r#"{"input":"x"}"#).await;
     let agent = Hangs::default();
     let service = Service::configured(agent.clone(), observing(&seen));
-    let answer = service.router().oneshot(request("POST", "/agent/invoke", Body::from(r#"{"input":"hi"}"#)));
-    tokio::select! {
-        _ = answer => panic!("nobody answered"),
-        () = agent.asked.notified() => {}
-    }
+    service.leave(request("POST", "/agent/invoke", r#"{"input":"hi"}"#), agent.asked.notified()).await;
     assert_eq!(*seen.lock(), ["POST /agent/invoke 500", "POST /agent/invoke 499"]);
 }
 
@@ -69,12 +63,8 @@ async fn the_line_of_a_client_that_went_away_says_whose_request_it_was() {
     let agent = Hangs::default();
     let fakes = Fakes::with_invoke(agent.clone());
     let log = crate::harness::Log::collect();
-    let answer =
-        fakes.service.router().oneshot(bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#)));
-    tokio::select! {
-        _ = answer => panic!("nobody answered"),
-        () = agent.asked.notified() => {}
-    }
+    let asked = bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#));
+    fakes.service.leave(asked, agent.asked.notified()).await;
     let line = log.request();
     assert_eq!((&line["status"], &line["user_id"]), (&499.into(), &"u1".into()));
 }

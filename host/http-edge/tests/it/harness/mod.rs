@@ -90,6 +90,14 @@ impl Service {
         Answer::read(self.router().oneshot(request).await.unwrap()).await
     }
 
+    /// Sends a request, and goes away without an answer as soon as `begun` has ended.
+    pub(crate) async fn leave(&self, request: Request<Body>, begun: impl Future<Output = ()>) {
+        tokio::select! {
+            _ = self.router().oneshot(request) => panic!("nobody answered"),
+            () = begun => {}
+        }
+    }
+
     pub(crate) async fn ask(&self, method: &str, path: &str) -> Answer {
         self.send(request(method, path, Body::empty())).await
     }
