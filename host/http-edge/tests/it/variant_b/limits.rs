@@ -88,7 +88,8 @@ async fn what_no_route_answers_counts_for_its_address_and_what_is_elsewhere_for_
         assert_eq!(without_token.status, status, "{method} {path}");
         assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{method} {path}");
     }
-    for path in ["/health", "/ready", "/metrics", "/nowhere", "/api", "/apiary/x"] {
+    let pages = ["/openapi.json", "/docs", "/docs/api", "/docs/api/streams", "/llms.txt"];
+    for path in ["/health", "/ready", "/metrics", "/nowhere", "/api", "/apiary/x"].into_iter().chain(pages) {
         let answer = fakes.get(path).await;
         assert_eq!(fakes.windows.take_trips(), [[""; 0]; 0], "{path}");
         assert_eq!(window_headers(&answer, "ratelimit-"), [""; 0], "{path}");
