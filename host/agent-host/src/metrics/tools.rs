@@ -107,21 +107,18 @@ impl ToolMetrics {
     /// All series at zero, to be gathered by `registry`.
     pub fn new(registry: &impl Register) -> prometheus::Result<Self> {
         let swaps = Opts::new("agent_tool_swaps_total", "Changes of the tool set, and components refused");
-        let swaps = IntCounterVec::new(swaps, &["outcome"])?;
+        let swaps = registry.keep(IntCounterVec::new(swaps, &["outcome"]))?;
         let withdrawn = Opts::new(
             "agent_tool_versions_withdrawn_total",
             "Versions that served and were withdrawn by the host because their calls trapped",
         );
-        let withdrawn = IntCounterVec::new(withdrawn, &["component"])?;
+        let withdrawn = registry.keep(IntCounterVec::new(withdrawn, &["component"]))?;
         let secrets_met = Opts::new(
             "agent_tool_secrets_met_total",
             "Values of secrets that calls wrote themselves, or were answered by hosts that did not get them",
         );
-        let secrets_met = IntCounterVec::new(secrets_met, &["component"])?;
+        let secrets_met = registry.keep(IntCounterVec::new(secrets_met, &["component"]))?;
         let set = Arc::default();
-        registry.register(Box::new(swaps.clone()))?;
-        registry.register(Box::new(withdrawn.clone()))?;
-        registry.register(Box::new(secrets_met.clone()))?;
         registry.register(Box::new(ToolSetCollector::new(Arc::clone(&set))?))?;
         let series = Series::register(registry)?;
         Ok(Self {
@@ -214,15 +211,11 @@ impl Series {
         let seconds = HistogramOpts::new(DURATION, "Duration of tool calls").buckets(SECONDS.to_vec());
         let memory = HistogramOpts::new("agent_tool_peak_memory_bytes", "Most memory a tool call had")
             .buckets(MEMORY_BYTES.to_vec());
-        let this = Self {
-            calls: IntCounterVec::new(calls, &["tool", "component", "outcome"])?,
-            seconds: HistogramVec::new(seconds, &["tool"])?,
-            memory: HistogramVec::new(memory, &["tool"])?,
-        };
-        registry.register(Box::new(this.calls.clone()))?;
-        registry.register(Box::new(this.seconds.clone()))?;
-        registry.register(Box::new(this.memory.clone()))?;
-        Ok(this)
+        Ok(Self {
+            calls: registry.keep(IntCounterVec::new(calls, &["tool", "component", "outcome"]))?,
+            seconds: registry.keep(HistogramVec::new(seconds, &["tool"]))?,
+            memory: registry.keep(HistogramVec::new(memory, &["tool"]))?,
+        })
     }
 
     /// All of them begin at zero, so that the first failure of a tool is an increase.
