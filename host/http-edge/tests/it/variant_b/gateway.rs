@@ -62,8 +62,7 @@ async fn a_cluster_that_gives_no_answer_is_503() {
         FakeCluster::answering(1_000, None, ""),
     ] {
         let answer = with_cluster(&Arc::new(cluster)).post("/api/gateway", URGENT).await;
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(answer.body, r#"{"error":"Service temporarily unavailable"}"#);
+        answer.check(StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Service temporarily unavailable"}"#);
     }
 }
 

@@ -114,8 +114,7 @@ async fn windows_that_cannot_be_asked_turn_nobody_away() {
 #[tokio::test]
 async fn a_panic_is_counted_and_says_so() {
     let answer = Fakes::with_invoke(Panics).post("/api/agent", QUERY).await;
-    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert_eq!(answer.body, r#"{"error":"Internal server error"}"#);
+    answer.check(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"Internal server error"}"#);
     assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES);
     assert_eq!(window_headers(&answer, "x-ratelimit-"), OF_USERS);
 }

@@ -21,7 +21,6 @@ async fn a_failure_is_500_with_its_message_in_production_too() {
     for production in [true, false] {
         let fakes = Fakes::configured(Fails(refused()), |edge| b(edge).production = production);
         let answer = fakes.post("/api/serverless", r#"{"query":"hi"}"#).await;
-        assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(answer.body, r#"{"error":"the agent run failed"}"#);
+        answer.check(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"the agent run failed"}"#);
     }
 }

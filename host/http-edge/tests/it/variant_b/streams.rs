@@ -112,8 +112,7 @@ async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
     let streams = streams_of(busy, kept);
     let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
     let answer = stream(&fakes).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(answer.body, r#"{"error":"Service temporarily unavailable"}"#);
+    answer.check(StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Service temporarily unavailable"}"#);
     assert_eq!(fakes.get("/api/agent/runs/run_1/events").await.status, StatusCode::NOT_FOUND);
     assert_eq!(fakes.get("/api/agent/jobs/1/events").await.status, StatusCode::NOT_FOUND);
     let invalid = accepting(request("POST", "/api/agent", "{}"));
