@@ -21,7 +21,7 @@ use run_service::testing::scripted_agent;
 use tower::ServiceExt;
 
 pub(crate) use answer::Answer;
-pub(crate) use fakes::{Answers, FixedProbe, Hangs, Panics};
+pub(crate) use fakes::{Answers, FixedProbe, Panics};
 pub(crate) use keys::{Keys, of_a_service as idempotency_over};
 pub(crate) use log::Log;
 pub(crate) use variant_b::{

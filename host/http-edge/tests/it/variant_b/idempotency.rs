@@ -12,11 +12,10 @@ use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::layers::{self, Ask, Invoke, InvokeError};
 use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
-use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::harness::{
-    Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, b, bearer, idempotency_over, request, with,
+    Answer, Answers, Fakes, Keys, Panics, as_admin, b, bearer, idempotency_over, request, with,
 };
 
 const BODY: &str = r#"{"query":"hi"}"#;
@@ -42,6 +41,13 @@ fn replicas() -> (Arc<Keys>, [Fakes; 2]) {
 /// A service of that agent with these keys.
 fn keeping(keys: &Arc<Keys>, agent: impl Invoke + 'static) -> Fakes {
     Fakes::configured(agent, |edge| edge.idempotency = idempotency_over(keys))
+}
+
+/// Answers once a lease could have ended.
+fn answering_late() -> ScriptedInvoke {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(LEASE, Ok(ScriptedInvoke::answer("late")));
+    agent
 }
 
 fn is_replay(answer: &Answer) -> bool {
@@ -101,9 +107,9 @@ async fn a_job_whose_submitter_died_before_it_was_told_is_not_submitted_again() 
 #[tokio::test]
 async fn two_at_once_are_one_and_a_conflict() {
     let (keys, [other, _]) = replicas();
-    let hangs = Hangs::default();
+    let hangs = ScriptedInvoke::hanging();
     let one = keeping(&keys, hangs.clone());
-    one.service.leave(keyed("k", "/api/agent", BODY), hangs.asked.notified()).await;
+    one.service.leave(keyed("k", "/api/agent", BODY), hangs.until_under_way(1)).await;
     let conflict = other.service.send(keyed("k", "/api/agent", BODY)).await;
     assert_eq!(
         (conflict.status, conflict.body.as_str(), conflict.header("retry-after")),
@@ -120,17 +126,17 @@ async fn two_at_once_are_one_and_a_conflict() {
 #[tokio::test(start_paused = true)]
 async fn a_request_is_dropped_when_another_replica_has_its_key() {
     let (keys, [other, _]) = replicas();
-    let hangs = Hangs::default();
+    let hangs = ScriptedInvoke::hanging();
     let one = keeping(&keys, hangs.clone());
     let heir = async {
-        hangs.asked.notified().await;
+        hangs.until_under_way(1).await;
         keys.end_leases();
         other.service.send(keyed("k", "/api/agent", BODY)).await
     };
     let (dropped, carried_out) = tokio::join!(one.service.send(keyed("k", "/api/agent", BODY)), heir);
     assert_eq!((dropped.status, dropped.header("retry-after")), (StatusCode::CONFLICT, Some("1")));
     assert_eq!(carried_out.status, StatusCode::OK);
-    hangs.stopped.notified().await;
+    hangs.until_under_way(0).await;
     let again = one.service.send(keyed("k", "/api/agent", BODY)).await;
     assert_eq!((is_replay(&again), &again.body), (true, &carried_out.body));
 }
@@ -138,13 +144,11 @@ async fn a_request_is_dropped_when_another_replica_has_its_key() {
 /// Nobody else has the key then, and whoever carries the request out goes on.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_its_store_forgot_is_claimed_again_for_the_request_that_has_it() {
-    let (keys, held) = (Arc::<Keys>::default(), Held::default());
+    let (keys, held) = (Arc::<Keys>::default(), answering_late());
     let fakes = keeping(&keys, held.clone());
     let failover = async {
-        held.asked.notified().await;
+        held.until_under_way(1).await;
         keys.forget();
-        sleep(LEASE).await;
-        held.gate.notify_one();
     };
     let (first, ()) = tokio::join!(fakes.service.send(keyed("k", "/api/agent", BODY)), failover);
     assert_eq!(first.status, StatusCode::OK, "{first}");
@@ -153,35 +157,18 @@ async fn a_key_that_its_store_forgot_is_claimed_again_for_the_request_that_has_i
 }
 
 /// The client that left (above, dropped) does not stop what it began: that is what it will ask for again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_whose_client_leaves_is_carried_out_and_its_answer_waits() {
-    let (keys, held) = (Arc::<Keys>::default(), Held::default());
+    let (keys, held) = (Arc::<Keys>::default(), answering_late());
     let fakes = keeping(&keys, held.clone());
-    fakes.service.leave(keyed("k", "/api/agent", BODY), held.asked.notified()).await;
-    held.gate.notify_one();
+    fakes.service.leave(keyed("k", "/api/agent", BODY), held.until_under_way(1)).await;
     keys.answered().await;
     let again = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
     assert!(is_replay(&again), "{again}");
     assert_eq!(again.status, StatusCode::OK);
 }
 
-/// Answers when it is let go.
-#[derive(Clone, Default)]
-struct Held {
-    gate: Arc<Notify>,
-    asked: Arc<Notify>,
-}
-
-#[boxed_async]
-impl Invoke for Held {
-    async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
-        self.asked.notify_one();
-        self.gate.notified().await;
-        Answers.invoke(ask).await
-    }
-}
-
-/// Begins the journal of its run, and answers when it is let go.
+/// Begins the journal of its run, and then does the same.
 struct Begins<I>(I, Arc<dyn Journal>);
 
 #[boxed_async]
@@ -221,10 +208,10 @@ async fn the_run_of_a_stream_is_cancelled_when_another_replica_has_its_key() {
     assert_eq!((answer.status, agent.under_way()), (StatusCode::OK, 0), "{answer}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stream_holds_its_key_until_its_run_has_ended() {
-    let (keys, held) = (Arc::<Keys>::default(), Held::default());
-    let fakes = streaming(held.clone(), &keys);
+    let keys = Arc::<Keys>::default();
+    let fakes = streaming(answering_late(), &keys);
     let first = tower::ServiceExt::oneshot(fakes.service.router(), streamed()).await.unwrap();
     assert_eq!(first.status(), StatusCode::OK);
     let meanwhile = fakes.service.send(streamed()).await;
@@ -232,9 +219,7 @@ async fn a_stream_holds_its_key_until_its_run_has_ended() {
     drop(first);
     let unread = fakes.service.send(streamed()).await;
     assert_eq!(unread.status, StatusCode::CONFLICT, "the run goes on without its reader");
-    held.gate.notify_one();
     keys.released(1).await;
-    held.gate.notify_one();
     let again = fakes.service.send(streamed()).await;
     assert_eq!((again.status, is_replay(&again)), (StatusCode::OK, false), "{again}");
 }

@@ -392,9 +392,7 @@ async fn a_shutdown_closes_connections_once_their_response_is_whole() {
     let fakes = service(&agent, &shutdown);
     let (mut busy, mut idle) = (Client::open(&fakes).await, Client::open(&fakes).await);
     busy.create(&json!({})).await;
-    while agent.under_way() == 0 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    agent.until_under_way(1).await;
     shutdown.begin(Instant::now() + Duration::from_secs(20));
     shutdown.end_drain();
     assert_eq!(idle.closed().await, CloseCode::Away);
@@ -408,13 +406,9 @@ async fn a_client_that_leaves_ends_its_run() {
     let fakes = service(&agent, &Shutdown::default());
     let mut client = Client::open(&fakes).await;
     client.create(&json!({})).await;
-    while agent.under_way() == 0 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    agent.until_under_way(1).await;
     drop(client);
-    while agent.under_way() > 0 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    agent.until_under_way(0).await;
     // One that says so is answered.
     let mut polite = Client::open(&fakes).await;
     polite.0.close(None).await.unwrap();
