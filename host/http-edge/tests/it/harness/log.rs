@@ -25,7 +25,7 @@ impl Log {
         String::from_utf8(COLLECTED.with_borrow(|lines| lines.clone().unwrap())).unwrap()
     }
 
-    fn lines_of(&self, target: &str) -> Vec<Value> {
+    pub(crate) fn lines_of(&self, target: &str) -> Vec<Value> {
         let text = self.text();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line["target"] == target).collect()
