@@ -233,26 +233,21 @@ async fn a_scrape_shows_the_tool_set_of_the_moment() {
 }
 
 #[tokio::test]
-async fn versions_that_were_withdrawn_are_counted_from_zero() {
+async fn withdrawn_versions_and_misplaced_secrets_are_counted_from_zero() {
     let metrics = metrics("agent_");
     let tools = metrics.tools();
-    let withdrawn = || lines(&metrics, "agent_tool_versions_withdrawn_total{");
+    let check = |name: &str, count: u32| {
+        let counted = format!("agent_tool_{name}_total{{component=\"calculator\"}} {count}\n");
+        assert_eq!(lines(&metrics, &format!("agent_tool_{name}_total{{")), counted);
+    };
     tools.set_changed(&[ADD], &[]);
-    assert_eq!(withdrawn(), "agent_tool_versions_withdrawn_total{component=\"calculator\"} 0\n");
+    check("versions_withdrawn", 0);
+    check("secrets_met", 0);
     tools.version_withdrawn("calculator");
-    assert_eq!(withdrawn(), "agent_tool_versions_withdrawn_total{component=\"calculator\"} 1\n");
-}
-
-#[tokio::test]
-async fn secrets_that_were_met_where_they_are_not_used_are_counted_from_zero() {
-    let metrics = metrics("agent_");
-    let tools = metrics.tools();
-    let met = || lines(&metrics, "agent_tool_secrets_met_total{");
-    tools.set_changed(&[ADD], &[]);
-    assert_eq!(met(), "agent_tool_secrets_met_total{component=\"calculator\"} 0\n");
     tools.secrets_met("calculator", 3);
     tools.secrets_met("elsewhere", 3);
-    assert_eq!(met(), "agent_tool_secrets_met_total{component=\"calculator\"} 3\n");
+    check("versions_withdrawn", 1);
+    check("secrets_met", 3);
 }
 
 #[tokio::test]

@@ -12,7 +12,9 @@ use agent_core::words::ToolOutcome;
 use arc_swap::ArcSwap;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, exponential_buckets,
+};
 use tool_host::CallReport;
 
 use super::described::Register;
@@ -23,19 +25,6 @@ use super::family::{Family, Kind};
 const SECONDS: [f64; 18] = [
     10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5,
     1.0, 10.0, 30.0,
-];
-
-/// From one page of WebAssembly to all that it can address.
-const MEMORY_BYTES: [f64; 9] = [
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
-    268_435_456.0,
-    1_073_741_824.0,
-    4_294_967_296.0,
 ];
 
 /// In the order of their declaration: an outcome is its own index.
@@ -210,7 +199,8 @@ impl Series {
         let calls = Opts::new("agent_tool_calls_total", "Tool calls by how they ended");
         let seconds = HistogramOpts::new(DURATION, "Duration of tool calls").buckets(SECONDS.to_vec());
         let memory = HistogramOpts::new("agent_tool_peak_memory_bytes", "Most memory a tool call had")
-            .buckets(MEMORY_BYTES.to_vec());
+            // From one page of WebAssembly to all that it can address.
+            .buckets(exponential_buckets(65_536.0, 4.0, 9)?);
         Ok(Self {
             calls: registry.keep(IntCounterVec::new(calls, &["tool", "component", "outcome"]))?,
             seconds: registry.keep(HistogramVec::new(seconds, &["tool"]))?,
