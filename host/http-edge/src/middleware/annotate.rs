@@ -1,5 +1,5 @@
-//! A middleware that writes on an answer what it has read of the request. It is synchronous, so that a request
-//! costs no allocation.
+//! A middleware that writes on an answer what it has read of the request. It is synchronous, so that
+//! a request costs no allocation.
 
 use std::task::{Context, Poll};
 
