@@ -98,52 +98,13 @@ impl Running {
 mod tests {
     use std::future::pending;
 
-    use agent_core::ports::{Epoch, Journal, JournalResult, RunStore, Unobserved};
+    use agent_core::ports::{Epoch, Journal as _, Unobserved};
     use agent_core::testing::TestRuns;
-    use agent_core::words::{Event, RunQuery, RunRecord};
-    use boxed_async::boxed_async;
+    use agent_core::words::{Event, RunRecord};
     use run_service::journal::{Backlog, WriteBehind};
     use tokio::time::Instant;
 
     use super::*;
-
-    /// A store that answers late.
-    #[derive(Default)]
-    struct Late(TestRuns);
-
-    const LATENESS: Duration = Duration::from_millis(600);
-
-    #[boxed_async]
-    impl Journal for Late {
-        async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
-            sleep(LATENESS).await;
-            self.0.append(run_id, epoch, first, events).await
-        }
-
-        async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
-            self.0.read(run_id, from).await
-        }
-    }
-
-    #[boxed_async]
-    impl RunStore for Late {
-        async fn save(&self, record: &RunRecord) -> JournalResult {
-            sleep(LATENESS).await;
-            self.0.save(record).await
-        }
-
-        async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {
-            self.0.find(run_id).await
-        }
-
-        async fn list(&self, wanted: &RunQuery<'_>) -> JournalResult<Vec<RunRecord>> {
-            self.0.list(wanted).await
-        }
-
-        async fn find_by_job(&self, job: &str, user: &str) -> JournalResult<Option<RunRecord>> {
-            self.0.find_by_job(job, user).await
-        }
-    }
 
     fn running() -> Running {
         Running {
@@ -191,7 +152,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn at_a_forced_end_runs_are_cut_off_and_what_has_ended_is_written() {
-        let store = Arc::new(Late::default());
+        let store = Arc::new(TestRuns::default());
+        store.switch.pause_for(600);
         let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
         let running = running();
         let until = running.drain.stopping();
@@ -205,8 +167,8 @@ mod tests {
         forced.cancel();
         let began = Instant::now();
         running.close(&forced).await;
-        assert_eq!(store.0.records(), [record("run_1")]);
-        assert_eq!(store.0.events("run_1"), [Event::Cancelled]);
+        assert_eq!(store.records(), [record("run_1")]);
+        assert_eq!(store.events("run_1"), [Event::Cancelled]);
         // Within what the server leaves for it, and nothing but the store was waited for.
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }

@@ -113,6 +113,13 @@ impl ScriptedInvoke {
     pub fn under_way(&self) -> usize {
         self.0.under_way.load(Ordering::SeqCst)
     }
+
+    /// Waits until so many runs are under way.
+    pub async fn until_under_way(&self, runs: usize) {
+        while self.under_way() != runs {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
 }
 
 #[boxed_async]
