@@ -317,17 +317,7 @@ impl Fold {
         }
         match event {
             Event::ModelReplied { reply, output_fault, last_by, .. } => {
-                if self.answered.contains(&false) {
-                    return Err(ONE_ANSWER);
-                }
-                let (is_whole, is_empty) = (reply.finish == Finish::Done, is_empty(reply));
-                let has_calls = is_whole && last_by.is_none() && !reply.tool_calls.is_empty();
-                let is_last = last_by.is_some() || (output_fault.is_none() && !has_calls);
-                let is_asked_again = is_empty && is_whole && !self.was_empty;
-                self.has_ended = is_last && !is_asked_again;
-                self.answered = vec![false; if has_calls { reply.tool_calls.len() } else { 0 }];
-                self.was_empty = is_empty;
-                self.waits.clear();
+                self.replied(reply, output_fault.is_some(), last_by.is_some())?;
             }
             Event::ToolReturned { index, answer } => {
                 let mut of_call = self.waits.iter().filter(|(place, _)| place.index == *index);
@@ -367,6 +357,21 @@ impl Fold {
             | Event::TakenUp { .. }
             | Event::HandedBack => {}
         }
+        Ok(())
+    }
+
+    fn replied(&mut self, reply: &ModelReply, is_refused: bool, is_forced: bool) -> Result<(), &'static str> {
+        if self.answered.contains(&false) {
+            return Err(ONE_ANSWER);
+        }
+        let (is_whole, is_empty) = (reply.finish == Finish::Done, is_empty(reply));
+        let has_calls = is_whole && !is_forced && !reply.tool_calls.is_empty();
+        let is_last = is_forced || (!is_refused && !has_calls);
+        let is_asked_again = is_empty && is_whole && !self.was_empty;
+        self.has_ended = is_last && !is_asked_again;
+        self.answered = vec![false; if has_calls { reply.tool_calls.len() } else { 0 }];
+        self.was_empty = is_empty;
+        self.waits.clear();
         Ok(())
     }
 }

@@ -19,8 +19,8 @@ use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
 pub use in_memory::{flush, run_stores, scripted_agent, streams_of, waiting_calls, work_for, worker_context};
 pub use nested::read_nested;
-pub(crate) use planted::{has, heard, read};
 pub use planted::{Bug, Planted};
+pub(crate) use planted::{has, heard, read};
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
 #[derive(Debug, Clone, Default)]

@@ -261,6 +261,9 @@ mod tests {
     /// Each row: file, tools of its newest version, tools of its last good one.
     type Row = (&'static str, Option<Tools>, Option<Tools>);
 
+    /// A rule: its rows, the files that serve with their tools, and who is refused.
+    type Rule = (&'static str, &'static [Row], &'static [&'static str], &'static [&'static str]);
+
     /// What serves, and who is refused because of what. Every tool has ten tokens.
     fn decided(rows: &[Row], most_tokens: u64) -> (Vec<String>, Vec<String>) {
         let versions: Vec<_> =
@@ -284,7 +287,7 @@ mod tests {
 
     #[test]
     fn of_files_that_clash_who_has_a_name_keeps_it() {
-        let table: [(&str, &[Row], &[&str], &[&str]); 7] = [
+        let table: [Rule; 7] = [
             (
                 "files that do not clash all serve",
                 &[("a", Some(&["x", "y"]), None), ("b", Some(&["z"]), Some(&["x"])), ("c", None, None)],

@@ -7,8 +7,7 @@ use agent_core::words::ToolOutcome;
 use serde_json::json;
 use tool_host::PolicyFile;
 
-use crate::granted_means::entry;
-use crate::harness::{Host, limits, logged};
+use crate::harness::{Host, entry, limits, logged};
 use crate::text::Text;
 
 /// The parts of WASI 0.2 that the tests call, as its own packages have them.
