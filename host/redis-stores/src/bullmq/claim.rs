@@ -31,7 +31,7 @@ use super::own_scripts::new_token;
 use super::store::{ANSWER_TIMEOUT, STALLED_CHECK_INTERVAL, Store, broken, store_error};
 use super::submitter;
 use super::time::{millis, now, to_millis};
-use crate::redis::QueryError;
+use crate::redis::{Manner, QueryError};
 
 /// Redis blocks for no less; 0 would be for ever.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
@@ -395,10 +395,8 @@ async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), Que
     let mut wait = redis::cmd("BZPOPMIN");
     wait.arg(store.keys.marker()).arg(longest.as_secs_f64());
     let wait = &wait;
-    let waited = store
-        .waiting
-        .query_blocking(longest, |mut redis| async move { wait.query_async(&mut redis).await })
-        .await;
+    let ask = |mut redis| async move { wait.query_async(&mut redis).await };
+    let waited = store.waiting.send(Manner::Repeatable(longest), ask).await;
     let _marker: Value = waited.map_err(store_error)?;
     Ok(())
 }

@@ -203,9 +203,8 @@ impl Store {
     async fn keep_listed(&self, claim: &Claim, delay: Duration) {
         let Ok(data) = &claim.data else { return };
         let (key, kept) = (self.own_keys.user(&data.user_id), (delay + self.kept_for).as_secs());
-        let keep = &own_keys::keep_at_least(&key, kept);
-        let kept = self.redis.query(|mut redis| async move { keep.query_async::<()>(&mut redis).await });
-        if let Err(error) = kept.await {
+        let kept = self.redis.command::<()>(&own_keys::keep_at_least(&key, kept)).await;
+        if let Err(error) = kept {
             tracing::debug!(job_id = claim.job_id, %error, "a list of jobs may end before what it lists");
         }
     }

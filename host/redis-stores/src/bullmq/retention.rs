@@ -27,7 +27,7 @@ use super::job_hash::{read_user, text};
 use super::listing::READ_AT_ONCE;
 use super::options::Options;
 use super::shard::locate;
-use super::store::{Store, store_error};
+use super::store::Store;
 use super::time::{from_millis, millis, to_millis};
 
 /// The sets of what has ended, with the option that says whether a job in it is to be kept.
@@ -255,10 +255,7 @@ impl Store {
     /// Forgets older events. Their ids begin with the time by the server's clock.
     async fn trim_events(&self, before: SystemTime) -> Result<(), QueueError> {
         let mut trim = redis::cmd("XTRIM");
-        trim.arg(self.keys.events()).arg("MINID").arg(to_millis(before));
-        let trim = &trim;
-        let asked = self.redis.query(|mut redis| async move { trim.query_async::<()>(&mut redis).await });
-        asked.await.map_err(store_error)
+        self.command(trim.arg(self.keys.events()).arg("MINID").arg(to_millis(before))).await
     }
 
     /// Some members of a set behind a place, with their scores, and whether there are no more.
@@ -274,9 +271,7 @@ impl Store {
             let mut range = redis::cmd("ZRANGEBYSCORE");
             range.arg(self.keys.get(set)).arg(place.score).arg(before).arg("WITHSCORES");
             range.arg("LIMIT").arg(offset).arg(most);
-            let range = &range;
-            let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
-            let members: Vec<(String, f64)> = asked.await.map_err(store_error)?;
+            let members: Vec<(String, f64)> = self.command(&range).await?;
             let is_last = members.len() < most;
             let behind: Vec<_> = members.into_iter().filter(|member| place.is_before(member)).collect();
             if is_last || !behind.is_empty() {
@@ -307,9 +302,7 @@ impl Store {
             for (id, _) in some {
                 hashes.cmd("HMGET").arg(self.keys.job_key(id)).arg("data").arg("opts");
             }
-            let hashes = &hashes;
-            let asked = self.redis.query(|mut redis| async move { hashes.query_async(&mut redis).await });
-            let fields: Vec<Fields> = asked.await.map_err(store_error)?;
+            let fields: Vec<Fields> = self.pipeline(&hashes).await?;
             let wanted = some.iter().zip(fields).filter(|(_, fields)| is_wanted(option, fields));
             items.extend(wanted.map(|((id, _), _)| EndedItem { id: self.shard.public_id(id), job_id: None }));
         }
@@ -321,9 +314,7 @@ impl Store {
     async fn first_end(&self, range: &'static str, set: &str) -> Result<Option<u64>, QueueError> {
         let mut range = redis::cmd(range);
         range.arg(self.keys.get(set)).arg(0).arg(0).arg("WITHSCORES");
-        let range = &range;
-        let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
-        let found: Vec<(String, f64)> = asked.await.map_err(store_error)?;
+        let found: Vec<(String, f64)> = self.command(&range).await?;
         Ok(found.first().map(|(_, score)| *score as u64))
     }
 
@@ -333,19 +324,14 @@ impl Store {
         for (set, _) in SETS {
             counts.cmd("ZCOUNT").arg(self.keys.get(set)).arg(since).arg("+inf");
         }
-        let counts = &counts;
-        let asked = self.redis.query(|mut redis| async move { counts.query_async(&mut redis).await });
-        let counts: Vec<u64> = asked.await.map_err(store_error)?;
+        let counts: Vec<u64> = self.pipeline(&counts).await?;
         Ok(counts.iter().sum())
     }
 
     /// Jobs of a user's list of which only the record is left that they were cancelled.
     async fn cancelled_of(&self, user_id: &str) -> Result<Vec<EndedItem>, QueueError> {
         let mut list = redis::cmd("ZRANGE");
-        list.arg(self.own_keys.user(user_id)).arg(0).arg(-1);
-        let list = &list;
-        let asked = self.redis.query(|mut redis| async move { list.query_async(&mut redis).await });
-        let ids: Vec<String> = asked.await.map_err(store_error)?;
+        let ids: Vec<String> = self.command(list.arg(self.own_keys.user(user_id)).arg(0).arg(-1)).await?;
         let mut items = Vec::new();
         for some in ids.chunks(READ_AT_ONCE) {
             let some: Vec<&str> = some.iter().map(String::as_str).collect();
@@ -373,17 +359,13 @@ impl Store {
         let mut both = redis::pipe();
         both.cmd("HGET").arg(self.keys.job_key(job_id)).arg("data");
         both.cmd("HGET").arg(self.own_keys.cancelled(job_id)).arg("data");
-        let both = &both;
-        let asked = self.redis.query(|mut redis| async move { both.query_async(&mut redis).await });
-        let (data, cancelled): Fields = asked.await.map_err(store_error)?;
+        let (data, cancelled): Fields = self.pipeline(&both).await?;
         Ok([owner(data.as_deref()), owner(cancelled.as_deref())])
     }
 
     /// False if there was no record of its having been cancelled.
     async fn forget_cancelled(&self, job_id: &str) -> Result<bool, QueueError> {
-        let key = &self.own_keys.cancelled(job_id);
-        let forget = |mut redis| async move { redis::cmd("DEL").arg(key).query_async(&mut redis).await };
-        let deleted: i64 = self.redis.query(forget).await.map_err(store_error)?;
+        let deleted: i64 = self.command(redis::cmd("DEL").arg(self.own_keys.cancelled(job_id))).await?;
         Ok(deleted > 0)
     }
 }
