@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use test_servers::{PATIENCE, Redis};
 use uuid::Uuid;
 
-use crate::bullmq::{claim_next, official};
+use crate::bullmq::{claim_next, connect, official};
 use crate::contract::queue::completed;
 use crate::contract::retention::{Bench, DAY, Things, ended_before, ended_of};
 
@@ -43,9 +43,7 @@ struct JobThings {
 
 impl JobThings {
     async fn open(server: &Redis) -> Self {
-        let client = redis::Client::open(server.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
-        Self { queue: queue(server), connection }
+        Self { queue: queue(server), connection: connect(server).await }
     }
 
     /// Ends the job that is claimed next, as long ago as that.
