@@ -89,9 +89,14 @@ struct Bench {
 impl Bench {
     /// Another job with a webhook, whose run has ended.
     async fn add_ended(&self, user_id: &str, url: &str) -> String {
+        let job_id = self.add(user_id, url).await;
+        self.finish_job().await;
+        job_id
+    }
+
+    async fn add(&self, user_id: &str, url: &str) -> String {
         let job_id = self.queue.add(&JobData::new("2+2", user_id)).await.unwrap();
         self.webhooks.put(&NewWebhook { job_id: &job_id, user_id, url }).await.unwrap();
-        self.finish_job().await;
         job_id
     }
 
@@ -275,30 +280,19 @@ async fn an_outbox_that_is_down_holds_up_deliveries_and_loses_none() {
     assert_eq!(bench.state(), WebhookState::Delivered);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_job_that_was_never_added_is_given_up() {
-    let bench = Bench::new(&[Ok(200)]).await;
-    let never = NewWebhook { job_id: "never", user_id: "u1", url: "https://example.com/" };
-    bench.webhooks.put(&never).await.unwrap();
-    // The system's clock does not go with the paused one: it was submitted long ago.
-    let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    bench.outbox.change("never", |webhook| webhook.created_at = long_ago);
-    sleep(Duration::from_secs(60)).await;
-    let webhook = bench.row("never");
-    assert_eq!(webhook.state, WebhookState::Failed);
-    assert_eq!(webhook.attempts[0].error.as_deref(), Some("neither the queue nor the records have the job"));
-}
-
 /// The job's submitter tries again under the same idempotency key.
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_was_given_up_before_its_job_was_added_is_sent_when_that_has_ended() {
     let bench = Bench::new(&[Ok(200)]).await;
     let late = NewWebhook { job_id: "late", user_id: "u1", url: "https://example.com/" };
     bench.webhooks.put(&late).await.unwrap();
+    // The system's clock does not go with the paused one: it was submitted long ago.
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
     bench.outbox.change("late", |webhook| webhook.created_at = long_ago);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(bench.row("late").state, WebhookState::Failed);
+    let webhook = bench.row("late");
+    assert_eq!(webhook.state, WebhookState::Failed);
+    assert_eq!(webhook.attempts[0].error.as_deref(), Some("neither the queue nor the records have the job"));
     bench.webhooks.put(&late).await.unwrap();
     bench.queue.add(&JobData::new("2+2", "u1").with_id("late")).await.unwrap();
     for _ in 0..2 {
@@ -314,10 +308,7 @@ async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_cl
     // More than are delivered at once, so that a claim is made while deliveries are noted.
     let mut job_ids = vec![bench.job_id.clone()];
     for _ in 0..50 {
-        let job_id = bench.queue.add(&JobData::new("2+2", "u1")).await.unwrap();
-        let webhook = NewWebhook { job_id: &job_id, user_id: "u1", url: "https://example.com/" };
-        bench.webhooks.put(&webhook).await.unwrap();
-        job_ids.push(job_id);
+        job_ids.push(bench.add("u1", "https://example.com/").await);
     }
     for _ in &job_ids {
         bench.finish_job().await;
@@ -328,18 +319,25 @@ async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_cl
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_user_whose_receiver_hangs_delays_nobody_else() {
+/// So many jobs of each of these users end, whose receiver hangs, and then one of somebody else, who is told
+/// within so many seconds.
+async fn beside_a_tarpit(users: u32, jobs: u32, seconds: u64) -> Bench {
     let bench = Bench::new(&[Ok(200)]).await;
     bench.finish_job().await;
     *bench.receiver.takes.lock() = Duration::from_secs(20);
-    for _ in 0..40 {
-        bench.add_ended("many", "https://tarpit.example/").await;
+    for number in 0..users * jobs {
+        bench.add_ended(&format!("many-{}", number % users), "https://tarpit.example/").await;
     }
     sleep(Duration::from_secs(1)).await;
     let others = bench.add_ended("u2", "https://example.org/").await;
-    sleep(Duration::from_secs(25)).await;
+    sleep(Duration::from_secs(seconds)).await;
     assert_eq!(bench.row(&others).state, WebhookState::Delivered);
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_whose_receiver_hangs_delays_nobody_else() {
+    let bench = beside_a_tarpit(1, 40, 25).await;
     // As soon as one has ended, the next one begins.
     sleep(Duration::from_secs(200)).await;
     assert_eq!(bench.receiver.most_under_way("https://tarpit.example/"), 4);
@@ -349,16 +347,7 @@ async fn a_user_whose_receiver_hangs_delays_nobody_else() {
 /// As many users as have all deliveries under way together, each with more due than is sent for long.
 #[tokio::test(start_paused = true)]
 async fn users_whose_receivers_hang_are_not_given_each_place_that_becomes_free() {
-    let bench = Bench::new(&[Ok(200)]).await;
-    bench.finish_job().await;
-    *bench.receiver.takes.lock() = Duration::from_secs(20);
-    for number in 0..80 {
-        bench.add_ended(&format!("many-{}", number % 4), "https://tarpit.example/").await;
-    }
-    sleep(Duration::from_secs(1)).await;
-    let others = bench.add_ended("u2", "https://example.org/").await;
-    sleep(Duration::from_secs(45)).await;
-    assert_eq!(bench.row(&others).state, WebhookState::Delivered);
+    let bench = beside_a_tarpit(4, 20, 45).await;
     assert!(bench.outbox.all().iter().any(|row| row.state == WebhookState::Waiting), "theirs are due yet");
 }
 
