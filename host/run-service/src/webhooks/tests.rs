@@ -370,13 +370,7 @@ async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journ
     sleep(Duration::from_secs(3)).await;
     let agent = scripted_agent([Ok(says("four"))], EchoTools::new(&[]), bench.records.clone());
     let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
-    let ended = RunOutcome::Ended {
-        stop_reason: result.stop_reason,
-        iterations: result.iterations,
-        usage: result.usage,
-        model: result.model.clone(),
-    };
-    bench.trim(&result.id, ended).await;
+    bench.trim(&result.id, RunOutcome::of(&result)).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
     let body = bench.got().pop().unwrap().1.body;
