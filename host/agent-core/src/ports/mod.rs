@@ -27,7 +27,9 @@ pub mod webhooks;
 
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
-pub use conversations::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
+pub use conversations::{
+    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, TurnsResult,
+};
 pub use http_recordings::{HttpRecording, HttpRecordings, HttpRecordingsError};
 pub use idempotency::{
     IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms,

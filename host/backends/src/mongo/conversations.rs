@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::lease::attempts_of;
 use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal, TurnsResult,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use boxed_async::boxed_async;
@@ -87,7 +87,7 @@ impl ConversationDocument {
         }
     }
 
-    fn into_conversation(self, now: DateTime) -> Result<Conversation, ConversationError> {
+    fn into_conversation(self, now: DateTime) -> TurnsResult<Conversation> {
         Ok(Conversation {
             id: self.id,
             turns: read_turns(&self.body)?,
@@ -120,7 +120,7 @@ impl MongoConversations {
         key: ConversationKey<'_>,
         owner: &str,
         terms: ClaimTerms,
-    ) -> Result<ConversationClaim, ConversationError> {
+    ) -> TurnsResult<ConversationClaim> {
         self.ensure_index().await?;
         let now = self.leased.now().await?;
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
@@ -181,7 +181,7 @@ impl ConversationStore for MongoConversations {
         key: ConversationKey<'_>,
         owner: &str,
         terms: ClaimTerms,
-    ) -> Result<ConversationClaim, ConversationError> {
+    ) -> TurnsResult<ConversationClaim> {
         let now = self.leased.now().await?;
         // A claim of this owner, or of an earlier attempt at the same job, is replaced.
         let replaced = doc! { "$gte": attempts_of(owner), "$lte": owner };
@@ -202,21 +202,11 @@ impl ConversationStore for MongoConversations {
         }
     }
 
-    async fn renew(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, ConversationError> {
+    async fn renew(&self, key: ConversationKey<'_>, owner: &str, lease: Duration) -> TurnsResult<Renewal> {
         Ok(self.leased.renew(&key.digest(), owner, lease).await?)
     }
 
-    async fn settle(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        turns: &[Turn],
-    ) -> Result<bool, ConversationError> {
+    async fn settle(&self, key: ConversationKey<'_>, owner: &str, turns: &[Turn]) -> TurnsResult<bool> {
         let now = self.leased.now().await?;
         let settled = doc! {
             "body": write_turns(turns)?, "turns": count(turns), "updated_at": now,
@@ -225,7 +215,7 @@ impl ConversationStore for MongoConversations {
         Ok(self.leased.change(self.leased.held(&key.digest(), owner), settled).await?)
     }
 
-    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> TurnsResult {
         let held = self.leased.held(&key.digest(), owner);
         let mut empty = held.clone();
         empty.insert("turns", 0_i64);
@@ -240,7 +230,7 @@ impl ConversationStore for MongoConversations {
         turns: &[Turn],
         shown: &str,
         most: Option<u32>,
-    ) -> Result<(), ConversationError> {
+    ) -> TurnsResult {
         self.ensure_index().await?;
         let now = self.leased.now().await?;
         let kept = doc! {
@@ -262,7 +252,7 @@ impl ConversationStore for MongoConversations {
         Ok(())
     }
 
-    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
+    async fn read(&self, key: ConversationKey<'_>) -> TurnsResult<Option<Conversation>> {
         let Some(document) = self.find(key).await? else { return Ok(None) };
         let now = self.leased.now().await?;
         document.into_conversation(now).map(Some)
@@ -273,7 +263,7 @@ impl ConversationStore for MongoConversations {
         user_id: &str,
         limit: u32,
         after: Option<(SystemTime, &str)>,
-    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+    ) -> TurnsResult<Vec<ConversationSummary>> {
         let kind = ConversationKind::Conversation.as_str();
         let mut wanted = doc! { "user_id": user_id, "kind": kind, "turns": { "$gt": 0_i64 } };
         if let Some((at, id)) = after {
@@ -300,7 +290,7 @@ impl ConversationStore for MongoConversations {
         Ok(found.into_iter().map(summary).collect())
     }
 
-    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
+    async fn delete(&self, key: ConversationKey<'_>) -> TurnsResult<Deletion> {
         let mut idle = self.leased.free(self.leased.now().await?);
         idle.insert("_id", key.digest());
         let deleted = answer(self.documents.delete_many(idle).into_future()).await?.deleted_count;
@@ -312,11 +302,11 @@ impl ConversationStore for MongoConversations {
     }
 }
 
-fn write_turns(turns: &[Turn]) -> Result<String, ConversationError> {
+fn write_turns(turns: &[Turn]) -> TurnsResult<String> {
     serde_json::to_string(turns).map_err(|error| ConversationError::Store(error.to_string()))
 }
 
-fn read_turns(body: &str) -> Result<Vec<Turn>, ConversationError> {
+fn read_turns(body: &str) -> TurnsResult<Vec<Turn>> {
     serde_json::from_str(body).map_err(|_error| ConversationError::Unreadable)
 }
 
