@@ -54,7 +54,7 @@ pub use tool_admin::{
     AdminAction, AdminError, AdminResult, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest,
     Upload,
 };
-pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
+pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError, VersionsResult};
 pub use toolbox::{
     CallEnds, DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, Question, REJECTED,
     RecordedWorld, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms, WaitingCall,
