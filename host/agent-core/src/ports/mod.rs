@@ -43,7 +43,7 @@ pub use probe::{Probe, ProbeError};
 pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use retention::{
-    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError,
+    DropStep, EndedItem, EndedPage, PageResult, RetainedKind, Retention, RetentionBounds, RetentionError,
     RetentionResult, UNDER_WAY_FOR,
 };
 pub use runs::RunStore;

@@ -131,16 +131,11 @@ pub trait Retention: Send + Sync {
 
     /// What ended before `before`, about oldest first: up to `most`, from [`EndedPage::next`] of the page
     /// before on.
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage>;
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult;
 
     /// What has ended and belongs to that user, in any order: up to about `most`. A page may take long to
     /// find, so what is looked through for one is bounded, and it may be empty.
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage>;
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> PageResult;
 
     /// Removes those of these that have ended, with all that belongs to them, and says how many there were.
     async fn remove(&self, ids: &[String]) -> RetentionResult<u64>;
@@ -159,6 +154,9 @@ pub trait Retention: Send + Sync {
         Ok(false)
     }
 }
+
+/// What looking for a page results in.
+pub type PageResult = RetentionResult<EndedPage>;
 
 /// The result of an operation on a store that is swept.
 pub type RetentionResult<T = ()> = Result<T, RetentionError>;

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionResult};
+use agent_core::ports::{EndedItem, EndedPage, PageResult, RetainedKind, Retention, RetentionResult};
 use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::Database;
@@ -83,12 +83,7 @@ impl Retention for MongoConversationRetention {
         Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
     }
 
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage> {
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult {
         self.ensure_index().await?;
         let mut wanted = self.idle().await?;
         wanted.insert("updated_at", doc! { "$lt": DateTime::from_system_time(before) });
@@ -98,7 +93,7 @@ impl Retention for MongoConversationRetention {
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
     }
 
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> PageResult {
         let mut wanted = self.idle().await?;
         wanted.insert("user_id", user_id);
         wanted.insert("_id", doc! { "$gt": from.unwrap_or_default() });

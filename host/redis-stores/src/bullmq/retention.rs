@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    ClaimTime, DropStep, EndedItem, EndedPage, LeaseError, LeaseResult, Leases, QueueError, Renewal,
-    RetainedKind, Retention, RetentionError, RetentionResult,
+    ClaimTime, DropStep, EndedItem, EndedPage, LeaseError, LeaseResult, Leases, PageResult, QueueError,
+    Renewal, RetainedKind, Retention, RetentionError, RetentionResult,
 };
 use agent_core::words::JobStatus;
 use boxed_async::boxed_async;
@@ -82,7 +82,7 @@ impl BullRetention {
         before: &str,
         most: usize,
         is_wanted: impl Fn(&str, &Fields) -> bool + Send + Sync,
-    ) -> RetentionResult<EndedPage> {
+    ) -> PageResult {
         let (shard, place) = from.map_or((0, None), parse_page);
         let Some(store) = self.stores.get(shard) else { return Ok(EndedPage::default()) };
         let mut page = store.page_of_ended(place, before, most, is_wanted).await.map_err(failed)?;
@@ -202,12 +202,7 @@ impl Retention for BullRetention {
         Ok(DropStep::default())
     }
 
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage> {
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult {
         let before = format!("({}", to_millis(before));
         self.page(from, &before, most as usize, |option, (_, options)| {
             !Options::parse(options.as_deref().map(text).as_deref()).asks_for(option)
@@ -217,7 +212,7 @@ impl Retention for BullRetention {
 
     /// Erasing a user is rare: all jobs that have ended are looked through, also those that are to be kept.
     /// The last page is what is still known of jobs that were cancelled.
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> PageResult {
         if from == Some(CANCELLED) {
             let mut items = Vec::new();
             for store in &*self.stores {
