@@ -362,7 +362,7 @@ async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
     assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
 }
 
-async fn schedule_hourly(server: &Redis) {
+pub(crate) async fn schedule_hourly(server: &Redis) {
     let producer = official(server).await;
     let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
     let data = json!({"query": "q", "userId": "u1"});

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use agent_core::terminal_text::is_invisible;
-use agent_core::testing::{asks_for, failed, receipt_detail, says, task};
+use agent_core::testing::{asks_for, ended, failed, receipt_detail, says, task};
 use agent_core::words::{
-    ContentPart, Decision, FailureKind, Image, Limit, Message, Options, Principal, StopReason, ToolReturn,
-    UserContent,
+    ContentPart, Decision, Image, Limit, Message, Options, Principal, StopReason, ToolReturn, UserContent,
 };
 use serde_json::json;
 
@@ -39,12 +38,7 @@ fn record(outcome: RunOutcome) -> RunRecord {
 }
 
 fn completed() -> RunRecord {
-    record(RunOutcome::Ended {
-        stop_reason: StopReason::Completed,
-        iterations: 2,
-        usage: Usage::default(),
-        model: "test/scripted".into(),
-    })
+    record(ended(StopReason::Completed))
 }
 
 /// A call that reached the world, and a script that called other tools.
@@ -197,18 +191,12 @@ fn an_image_is_named_and_never_shown() {
 
 /// The record of a run that failed, with that text wherever a stranger could have put it.
 fn tricky_record(trick: &str) -> RunRecord {
-    let failed = RunOutcome::Failed {
-        error: trick.into(),
-        iterations: 1,
-        usage: Usage::default(),
-        kind: FailureKind::Internal,
-    };
     RunRecord {
         id: trick.into(),
         request_id: trick.into(),
         job_id: Some(trick.into()),
         user_id: Some(trick.into()),
-        ..record(failed)
+        ..record(failed(trick))
     }
 }
 
