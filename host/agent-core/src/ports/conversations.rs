@@ -21,12 +21,7 @@ pub trait ConversationStore: Send + Sync {
     /// Claims a conversation for `owner`, which is begun if the user has none of that id and fewer than
     /// [`ClaimTerms::most`] of its kind; of several such claims at once each may begin one. The same owner
     /// may claim it again, and a later attempt [takes it over](super::lease::takes_over).
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> TurnsResult<ConversationClaim>;
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult;
 
     /// Makes a claim last for `lease` from now.
     async fn renew(&self, key: ConversationKey<'_>, owner: &str, lease: Duration) -> TurnsResult<Renewal>;
@@ -105,6 +100,9 @@ pub enum Deletion {
 
 /// The result of an operation on a store of conversations.
 pub type TurnsResult<T = ()> = Result<T, ConversationError>;
+
+/// The result of a claim.
+pub type ClaimResult = TurnsResult<ConversationClaim>;
 
 /// Why the store could not do it. It holds no address, no secret and nothing that was said.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -28,7 +28,7 @@ pub mod webhooks;
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
 pub use conversations::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, TurnsResult,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, TurnsResult,
 };
 pub use http_recordings::{HttpRecording, HttpRecordings, HttpRecordingsError};
 pub use idempotency::{
@@ -40,7 +40,9 @@ pub use lease::{ClaimTime, LeaseError, LeaseResult, Leases, Renewal};
 pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 pub use observer::{AttemptOutcome, CacheUse, Observer, Unobserved, WaitDecided};
 pub use probe::{Probe, ProbeError};
-pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError};
+pub use queue::{
+    AttemptEnd, ChangedJobs, Claim, ClaimedJob, EarlierClaims, JobChanges, JobQueue, QueueError,
+};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use retention::{
     DropStep, EndedItem, EndedPage, PageResult, RetainedKind, Retention, RetentionBounds, RetentionError,

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use super::{Switch, clock};
 use crate::ports::lease::Lease;
 use crate::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal, TurnsResult,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    TurnsResult,
 };
 use crate::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 
@@ -67,12 +68,7 @@ impl TestConversations {
 
 #[boxed_async]
 impl ConversationStore for TestConversations {
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> TurnsResult<ConversationClaim> {
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         self.check().await?;
         let mut all = self.kept.lock();
         if !all.contains_key(&key.digest()) {

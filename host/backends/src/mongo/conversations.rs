@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::lease::attempts_of;
 use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal, TurnsResult,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    TurnsResult,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use boxed_async::boxed_async;
@@ -115,12 +116,7 @@ impl MongoConversations {
     }
 
     /// Begins a conversation for its first owner.
-    async fn begin(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> TurnsResult<ConversationClaim> {
+    async fn begin(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         self.ensure_index().await?;
         let now = self.leased.now().await?;
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
@@ -176,12 +172,7 @@ impl MongoConversations {
 
 #[boxed_async]
 impl ConversationStore for MongoConversations {
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> TurnsResult<ConversationClaim> {
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         let now = self.leased.now().await?;
         // A claim of this owner, or of an earlier attempt at the same job, is replaced.
         let replaced = doc! { "$gte": attempts_of(owner), "$lte": owner };

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::lease::attempts_of;
 use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal, TurnsResult,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    TurnsResult,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use boxed_async::boxed_async;
@@ -140,12 +141,7 @@ impl SqlConversations {
 
 #[boxed_async]
 impl ConversationStore for SqlConversations {
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> TurnsResult<ConversationClaim> {
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         if let Some(body) = self.try_claim(key, owner, terms).await.map_err(failed)? {
             return Ok(ConversationClaim::Claimed(read_turns(body)?));
         }

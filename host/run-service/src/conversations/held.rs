@@ -6,7 +6,8 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::ports::conversations::LEASE;
 use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Renewal, Spawn, TurnsResult,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Renewal, Spawn,
+    TurnsResult,
 };
 use agent_core::words::{ConversationKey, Turn};
 use boxed_async::boxed_async;
@@ -52,7 +53,7 @@ impl Claim {
         ConversationKey::conversation(&self.user_id, &self.id)
     }
 
-    pub(super) async fn claim(&self) -> TurnsResult<ConversationClaim> {
+    pub(super) async fn claim(&self) -> ClaimResult {
         self.store.claim(self.key(), &self.owner, ClaimTerms::default()).await
     }
 
