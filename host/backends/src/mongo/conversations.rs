@@ -20,7 +20,7 @@ use mongodb::{Collection, Database};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use super::error::{ANSWER_TIMEOUT, QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryError, QueryResult, answer};
 use super::indexes::make;
 use super::lease::{LeasedDocuments, after, is_taken};
 
@@ -106,12 +106,12 @@ impl MongoConversations {
     }
 
     /// Makes the index that finds a user's, if it is not there. Several processes may at once.
-    async fn ensure_index(&self) -> Result<(), QueryError> {
+    async fn ensure_index(&self) -> QueryResult {
         let keys = || vec![doc! { "user_id": 1 }];
         self.index.get_or_try_init(|| make(&self.documents, keys())).await.map(drop)
     }
 
-    async fn find(&self, key: ConversationKey<'_>) -> Result<Option<ConversationDocument>, QueryError> {
+    async fn find(&self, key: ConversationKey<'_>) -> QueryResult<Option<ConversationDocument>> {
         answer(self.documents.find_one(doc! { "_id": key.digest() }).into_future()).await
     }
 
@@ -142,7 +142,7 @@ impl MongoConversations {
     }
 
     /// Deletes what a user has of a kind beyond so many, written longest ago.
-    async fn trim(&self, key: ConversationKey<'_>, most: u32) -> Result<(), QueryError> {
+    async fn trim(&self, key: ConversationKey<'_>, most: u32) -> QueryResult {
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
         let newest_first = doc! { "updated_at": -1, "_id": -1 };
         let old = self.keys(theirs, newest_first, u64::from(most), MOST_TRIMMED).await?;
@@ -153,13 +153,7 @@ impl MongoConversations {
         Ok(())
     }
 
-    async fn keys(
-        &self,
-        wanted: Document,
-        sort: Document,
-        skip: u64,
-        most: i64,
-    ) -> Result<Vec<String>, QueryError> {
+    async fn keys(&self, wanted: Document, sort: Document, skip: u64, most: i64) -> QueryResult<Vec<String>> {
         let documents: Collection<Document> = self.documents.clone_with_type();
         let found: Vec<Document> = answer(async {
             let found = documents.find(wanted).sort(sort).skip(skip).limit(most).max_time(ANSWER_TIMEOUT);

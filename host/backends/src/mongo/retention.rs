@@ -15,7 +15,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use mongodb::{Collection, Database};
 
 use super::documents::events_of;
-use super::error::{ANSWER_TIMEOUT, QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryError, QueryResult, answer};
 use super::indexes::{ENDED_AT, OrderIndexes};
 use super::lease::store_time;
 use super::time_pages;
@@ -63,7 +63,7 @@ impl MongoRetention {
     }
 
     /// Records with these, as far as a page needs them.
-    async fn find(&self, filter: Document, sort: Document, most: i64) -> Result<Vec<Document>, QueryError> {
+    async fn find(&self, filter: Document, sort: Document, most: i64) -> QueryResult<Vec<Document>> {
         let fields = doc! { "_id": 1, "job_id": 1, "user_id": 1, "finished_at": 1 };
         answer(async {
             let found = self.records.find(filter).sort(sort).limit(most).projection(fields);
