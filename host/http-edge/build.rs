@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 const PAGES: &str = "host/docs";
 
 /// What else is served with them, because they lead there and it helps without the sources.
-const BESIDE: [&str; 8] = [
+const BESIDE: [&str; 10] = [
+    "CHANGELOG.md",
+    "SECURITY.md",
     "guest-tools/README.md",
     "host/ARCHITECTURE.md",
     "host/deploy/README.md",

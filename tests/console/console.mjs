@@ -24,9 +24,9 @@ function token(claims, seconds = 3600, secret = JWT_SECRET) {
 }
 const admin = (seconds) => token({ id: "ops", role: "admin", tier: "premium" }, seconds);
 
-// What a person could be deceived by: markup, colours of a terminal, a turned reading direction.
-const HOSTILE = "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \u001b[31mred\u001b[0m \u202eright\u202c";
-const SHOWN = "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \\x1b[31mred\\x1b[0m \\u{202e}right\\u{202c}";
+// What a person could be deceived by: markup, colours of a terminal, a turned reading direction, a letter without a form.
+const HOSTILE = "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \u001b[31mred\u001b[0m \u202eright\u202c\u3164";
+const SHOWN = "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \\x1b[31mred\\x1b[0m \\u{202e}right\\u{202c}\\u{3164}";
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage", "--no-proxy-server"] });
 const context = await browser.newContext({ viewport: { width: 1180, height: 800 }, colorScheme: "light" });
@@ -299,10 +299,13 @@ async function decidesAWait() {
   // What is for others to decide is said, and no reason to sign in anew.
   const decision = /\/decision$/;
   await page.route(decision, (route) => route.fulfill({ status: 403, json: { error: "This is for others to decide" } }));
+  await page.getByRole("textbox", { name: "Reason" }).fill("not that one");
   await page.getByRole("button", { name: "Reject" }).click();
-  const reread = page.waitForResponse(/\/api\/agent\/waits\?/);
+  await page.getByRole("dialog").getByText("Because: not that one").waitFor();
+  const [reread, rejection] = [page.waitForResponse(/\/api\/agent\/waits\?/), page.waitForRequest(decision)];
   await confirm("Reject");
   await reread;
+  check((await rejection).postDataJSON().reason === "not that one", "the reason is sent");
   await page.getByRole("alert").getByText("This is for others to decide").waitFor();
   check(!(await dialog.isVisible()), "nobody is asked to sign in");
   await page.unroute(decision);

@@ -57,28 +57,3 @@ async fn both_variants_share_their_agents() {
     gate.open();
     assert_eq!(held.ended().await, 200);
 }
-
-#[tokio::test]
-async fn variant_a_alone_limits_its_agents_when_it_is_told_to() {
-    for (limit, at_once) in [(None, 15), (Some("2"), 2)] {
-        let model = Model::openai().await;
-        model.always(|_| Play::Hang);
-        let mut builder = Service::variant_a().model(&model).env("ADMISSION_WAIT_MS", "50");
-        if let Some(limit) = limit {
-            builder = builder.env("MAX_CONCURRENT_AGENTS", limit);
-        }
-        let service = builder.start().await;
-        let ask = |_| {
-            let caller = service.caller();
-            Task::begin(async move { caller.invoke("hi").await.status })
-        };
-        let asked: Vec<_> = (0..at_once).map(ask).collect();
-        model.was_asked(at_once).await;
-        assert_eq!(service.metrics().await.value("agent_admission_in_use", &[]), Some(at_once as f64));
-        if limit.is_some() {
-            assert_eq!(service.invoke("one more").await.status, 500);
-        }
-        assert_eq!(model.calls().len(), at_once);
-        drop(asked);
-    }
-}

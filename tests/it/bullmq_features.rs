@@ -302,6 +302,5 @@ async fn a_job_that_a_node_worker_holds_cannot_be_cancelled_and_no_later_one_is(
     worker.kill();
     // The job runs once more, this time here: nobody wants this attempt to be cancelled.
     peer.retry(&id, "completed").await;
-    let job = user.ended_job(&id).await;
-    assert_eq!((&job["status"], &job["result"]["output"]), (&json!("completed"), &json!("WORK")), "{job:#}");
+    user.completed_job(&id, "WORK").await;
 }

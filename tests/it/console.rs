@@ -12,8 +12,8 @@ use tokio::process::Command;
 const USER: &str = "<b onclick=x>u\u{202e}1</b>";
 
 /// What the browser's prompt says, and the model too. It is checked there character by character.
-const HOSTILE: &str =
-    "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \u{1b}[31mred\u{1b}[0m \u{202e}right\u{202c}";
+const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><b>6 * 7</b> \u{1b}[31mred\u{1b}[0m \
+    \u{202e}right\u{202c}\u{3164}";
 
 /// The program that drives the browser.
 struct Browser(Process);

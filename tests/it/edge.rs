@@ -3,4 +3,3 @@
 mod browsers;
 mod connections;
 mod framing;
-mod unread_bodies;

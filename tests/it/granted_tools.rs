@@ -123,26 +123,6 @@ async fn what_is_missing_is_printed_as_lines_that_let_it_in() {
     assert_eq!(served.code, Some(0), "{served:?}");
 }
 
-#[tokio::test]
-async fn a_key_is_made_once_and_signs_components() {
-    let folder = tempfile::tempdir().unwrap();
-    let (key, component) = (folder.path().join("key.pem"), folder.path().join("notes.wasm"));
-    fs::write(&component, Component::granted("notes").bytes).unwrap();
-    let run = async |arguments: &[&str]| Service::author(arguments).run().await;
-    let made = run(&["key", key.to_str().unwrap()]).await;
-    assert_eq!(made.code, Some(0), "{made:?}");
-    assert!(made.stdout.starts_with("signer = \"ed25519:"), "{}", made.stdout);
-    assert!(fs::read_to_string(&key).unwrap().contains("PRIVATE KEY"));
-    let again = run(&["key", key.to_str().unwrap()]).await;
-    assert_eq!(again.stdout, made.stdout, "it is read, not replaced");
-    let signed = run(&["sign", component.to_str().unwrap(), "--key", key.to_str().unwrap()]).await;
-    assert_eq!(signed.code, Some(0), "{signed:?}");
-    assert!(signed.stdout.ends_with(&made.stdout), "{}", signed.stdout);
-    assert_eq!(fs::read(folder.path().join("notes.wasm.sig")).unwrap().len(), 64);
-    let missing = run(&["sign", component.to_str().unwrap(), "--key", "nowhere.pem"]).await;
-    assert!(missing.code == Some(1) && missing.stderr.contains("agent-tool key"), "{missing:?}");
-}
-
 /// What the tools that need a grant say of themselves is a policy, once the digest is filled in.
 #[tokio::test]
 async fn the_examples_of_policies_are_policies() {

@@ -26,7 +26,6 @@ mod first_start;
 mod granted_tools;
 mod harness;
 mod health;
-mod http2;
 mod invoke;
 mod log;
 mod log_form;

@@ -136,11 +136,3 @@ async fn what_was_not_recorded_is_not_made_again() {
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert!(unknown.stderr.contains("the store has no run"), "{unknown:?}");
 }
-
-#[tokio::test]
-async fn recording_wants_a_database() {
-    let model = Model::openai().await;
-    let ended = Service::variant_a().model(&model).env("TOOLS_RECORD_HTTP", "on").run().await;
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("DATABASE_URL"), "{ended:?}");
-}

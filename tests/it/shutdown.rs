@@ -1,8 +1,7 @@
-//! How the service stops: nothing that was begun is lost, and nothing new is begun.
+//! How the service stops: nothing that was begun is lost, and nothing new is begun. The phases of a stop are
+//! tested in `host/agent-host/src/serve`, its exit code after a second signal in `log_reader.rs`.
 
-use acceptance::{
-    Caller, Component, Model, ReservedPort, Service, Signal, Task, asks_for, eventually, order, says,
-};
+use acceptance::{Component, Model, ReservedPort, Service, Signal, Task, asks_for, order, says};
 use serde_json::json;
 
 /// A request that waits for its model.
@@ -43,50 +42,6 @@ async fn requests_in_flight_at_a_sigterm_are_finished_and_the_exit_code_is_0() {
 #[tokio::test]
 async fn requests_in_flight_at_a_sigint_are_finished_and_the_exit_code_is_0() {
     check_graceful_stop(Signal::INT).await;
-}
-
-#[tokio::test]
-async fn while_it_drains_the_service_is_live_but_not_ready_and_still_serves() {
-    let model = Model::always_saying("hello").await;
-    let mut service = Service::variant_a().model(&model).env("SHUTDOWN_DRAIN_MS", "2000").start().await;
-    assert_eq!(service.ready().await.status, 200);
-    service.signal(Signal::TERM);
-    let report = eventually("readiness to be denied", async || {
-        Some(service.ready().await).filter(|answer| answer.status == 503)
-    })
-    .await;
-    assert_eq!(report.json()["healthy"], false);
-    // A client that has not heard of it yet, on a connection of its own.
-    let newcomer = Caller::new(service.address());
-    assert_eq!(newcomer.live().await.body, r#"{"status":"ok"}"#);
-    assert_eq!(newcomer.result_of("hi").await["output"], "hello");
-    assert_eq!(newcomer.ready().await.status, 503);
-    service.refuses_connections().await;
-    assert_eq!(service.ended().await.code, Some(0));
-}
-
-async fn check_second_signal(first: Signal, second: Signal) {
-    let model = Model::openai().await;
-    model.hangs();
-    let mut service = Service::variant_a().model(&model).start().await;
-    let caller = service.caller();
-    let request = Task::begin(async move {
-        let body = r#"{"input":"hi"}"#;
-        caller.try_send(caller.request(reqwest::Method::POST, "/agent/invoke").body(body)).await
-    });
-    model.was_asked(1).await;
-    service.signal(first);
-    service.refuses_connections().await;
-    service.signal(second);
-    assert_eq!(service.ended().await.code, Some(1));
-    assert!(request.ended().await.is_err(), "the request was cut off");
-}
-
-#[tokio::test]
-async fn a_second_signal_ends_it_at_once_with_exit_code_1() {
-    check_second_signal(Signal::TERM, Signal::TERM).await;
-    check_second_signal(Signal::INT, Signal::INT).await;
-    check_second_signal(Signal::TERM, Signal::INT).await;
 }
 
 #[tokio::test]

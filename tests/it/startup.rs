@@ -75,13 +75,3 @@ async fn a_database_file_in_a_folder_that_is_not_there_is_refused_with_the_folde
         "{stderr}"
     );
 }
-
-#[tokio::test]
-async fn a_second_providers_key_without_a_model_is_a_warning_and_no_more() {
-    let service = complete().env("ALT_LLM_API_KEY", "sk-alt-never-to-be-seen").start().await;
-    let warned = |entry: &serde_json::Value| {
-        entry["level"] == "WARN" && entry["message"].to_string().contains("ALT_LLM_MODEL")
-    };
-    service.log().entry("a warning", warned).await;
-    assert!(!service.log().to_string().contains("sk-alt-never-to-be-seen"));
-}

@@ -36,13 +36,6 @@ impl Project {
     }
 }
 
-fn granted(name: &str) -> Component {
-    let path = acceptance::repository().join("target/tools-granted").join(format!("{name}.wasm"));
-    let bytes = fs::read(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask guests`", path.display()));
-    Component::new(name, bytes)
-}
-
 const CALCULATOR: &str = r#"
 [[case]]
 name = "multiplies"
@@ -128,30 +121,16 @@ fails = "connection-refused"
 
 #[tokio::test]
 async fn requests_are_answered_by_the_case_and_upstreams_get_into_trouble() {
-    let project = Project::new(&granted("web-search"), SEARCH);
+    let project = Project::new(&Component::granted("web-search"), SEARCH);
     let (code, report) = project.json(&["test"]).await;
     assert_eq!(code, Some(0), "{report:#}");
     assert_eq!(report["abuse"][0]["troubles"], 9, "{report:#}");
 }
 
 #[tokio::test]
-async fn a_request_that_no_line_answers_fails_the_case_by_name() {
-    let cases = SEARCH.replace("q=tea", "q=coffee");
-    let project = Project::new(&granted("web-search"), &cases);
-    let (code, report) = project.json(&["test", "--no-abuse"]).await;
-    assert_eq!(code, Some(1), "{report:#}");
-    let problem = report["cases"][0]["problems"][0].as_str().unwrap();
-    assert!(
-        problem.starts_with("the tool asked for GET https://search.example.org/search?q=tea"),
-        "{problem}"
-    );
-    assert_eq!(report["cases"][1]["problems"], json!([]));
-}
-
-#[tokio::test]
 async fn a_case_that_cannot_be_made_fails_by_itself_and_by_its_name() {
     let cases = SEARCH.replace("\"search-key\"", "\"search key\"").replace("connection-refused", "refusd");
-    let project = Project::new(&granted("web-search"), &cases);
+    let project = Project::new(&Component::granted("web-search"), &cases);
     let (code, report) = project.json(&["test", "--no-abuse"]).await;
     assert_eq!(code, Some(1), "{report:#}");
     let problem = |case: usize| report["cases"][case]["problems"][0].as_str().unwrap();
@@ -270,7 +249,7 @@ async fn a_component_is_inspected_by_name_and_by_file_and_when_it_is_refused() {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
 
-    let project = Project::new(&granted("http-fetch"), "");
+    let project = Project::new(&Component::granted("http-fetch"), "");
     let file = Path::new(project.path()).join("http-fetch.wasm");
     let arguments = ["inspect", "--json", file.to_str().unwrap()];
     let ended = Service::author(&arguments).run().await;
@@ -279,7 +258,7 @@ async fn a_component_is_inspected_by_name_and_by_file_and_when_it_is_refused() {
     assert!(report["refusal"].as_str().unwrap().starts_with("imports wasi:http"), "{report:#}");
     let lines = report["policyLines"].as_str().unwrap();
     assert!(
-        lines.contains("[[component.http]]") && lines.contains(&granted("http-fetch").digest()),
+        lines.contains("[[component.http]]") && lines.contains(&Component::granted("http-fetch").digest()),
         "{lines}"
     );
     assert_eq!(report["tools"][0]["tool"], "fetch", "what it would be is shown all the same");

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use acceptance::{Component, Ended, Model, Registry, Service, eventually, order};
-use serde_json::json;
+use acceptance::{Component, Ended, Registry, Service};
 use tempfile::TempDir;
 
 /// What an author and an operator have: a file, a key, a tools folder.
@@ -179,22 +178,4 @@ async fn what_cannot_be_installed_leaves_the_folder_as_it_was() {
     }
     assert_eq!(home.installed(), BTreeMap::new());
     assert!(!Path::new(&home.path("evil.wasm")).exists());
-}
-
-#[tokio::test]
-async fn a_running_service_serves_what_is_installed() {
-    let model = Model::openai().await;
-    model.expects_any_tools().obeys();
-    let calculator = Component::shipped("calculator");
-    let home = Home::with(&calculator).await;
-    let pinned = home.publish("calculator.wasm", "calculator:1.0", &[]).await;
-    let service = Service::variant_a().model(&model).env("TOOLS_DIR", home.path("tools")).start().await;
-    let outcome = async || {
-        let result = service.result_of(&order("calculate", &json!({ "expression": "6 * 7" }))).await;
-        result["toolCalls"][0]["outcome"].clone()
-    };
-    assert_eq!(outcome().await, "unknown_tool");
-    let ended = home.install(&pinned, &[]).await;
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    eventually("the tool to serve", async || (outcome().await == "ok").then_some(())).await;
 }

@@ -69,11 +69,6 @@ impl Process {
         self.reading.send_replace(true);
     }
 
-    /// Closes the pipes that it writes to.
-    pub async fn hang_up(&mut self) {
-        self.readers.shutdown().await;
-    }
-
     /// What it writes.
     pub fn log(&self) -> &Log {
         &self.log

@@ -113,11 +113,6 @@ impl Service {
         self.process.read();
     }
 
-    /// Closes the pipes that it logs to.
-    pub async fn hang_up(&mut self) {
-        self.process.hang_up().await;
-    }
-
     /// Tools folder of the service.
     pub fn tools_folder(&self) -> PathBuf {
         self.home.path().join("tools")

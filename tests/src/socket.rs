@@ -26,21 +26,6 @@ impl Socket {
         let _hung_up = self.0.shutdown().await;
     }
 
-    /// The next line, without its end.
-    pub async fn read_line(&mut self) -> String {
-        let mut line = Vec::new();
-        while !line.ends_with(b"\n") {
-            line.push(within("a line from the service", self.0.read_u8()).await.expect("a whole line"));
-        }
-        String::from_utf8_lossy(&line).trim_end().to_owned()
-    }
-
-    /// Reads so many bytes and throws them away.
-    pub async fn skip(&mut self, bytes: usize) {
-        let mut skipped = vec![0; bytes];
-        within("bytes from the service", self.0.read_exact(&mut skipped)).await.expect("so many bytes");
-    }
-
     /// Everything that comes until the service closes the connection, lossily as text.
     pub async fn read_to_end(&mut self) -> String {
         let mut bytes = Vec::new();

@@ -79,15 +79,6 @@ impl Stores {
         self.folder.path().join("agent.db")
     }
 
-    /// Whether the SQLite file, or the log before it, holds that text: whether it was committed.
-    pub fn sqlite_holds(&self, text: &str) -> bool {
-        let holds = |name: &str| {
-            let content = std::fs::read(self.sqlite_file().with_file_name(name)).unwrap_or_default();
-            content.windows(text.len()).any(|part| part == text.as_bytes())
-        };
-        holds("agent.db") || holds("agent.db-wal")
-    }
-
     /// A service on these stores that asks this model, behind one proxy, so that callers may be of many
     /// addresses.
     pub fn service(&self, model: &Model) -> Builder {

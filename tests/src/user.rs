@@ -106,6 +106,14 @@ impl User {
         panic!("waited {} s in vain for the job {id} to end", HOLD_SECONDS * QUESTIONS);
     }
 
+    /// The job once it has [ended](Self::ended_job), which has to be well and with that output.
+    pub async fn completed_job(&self, id: &str, output: &str) -> Value {
+        let job = self.ended_job(id).await;
+        let ended = (&job["status"], &job["result"]["output"]);
+        assert_eq!(ended, (&json!("completed"), &json!(output)), "{job:#}");
+        job
+    }
+
     /// `GET /api/agent/jobs` with those parameters, such as `?limit=2`.
     pub async fn jobs(&self, parameters: &str) -> Answer {
         self.get(&format!("/api/agent/jobs{parameters}")).await

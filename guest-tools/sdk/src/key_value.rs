@@ -18,6 +18,9 @@ use double as host;
 /// The longest key, in bytes; the shortest has one.
 pub const LONGEST_KEY: usize = 256;
 
+/// The longest value, in bytes.
+pub const LONGEST_VALUE: usize = 64 << 10;
+
 /// The most keys that [`list_keys`] returns at once.
 pub const MOST_KEYS: u32 = 1_000;
 
@@ -119,7 +122,7 @@ pub mod double {
     use std::ops::Bound;
 
     use super::code::{NOT_A_NUMBER, QUOTA_EXCEEDED, TOO_LARGE};
-    use super::{Fault, LONGEST_KEY, MOST_KEYS};
+    use super::{Fault, LONGEST_KEY, LONGEST_VALUE, MOST_KEYS};
     use crate::clock;
 
     /// Bytes of keys and values unless the test says otherwise: the policy's default.
@@ -175,6 +178,9 @@ pub mod double {
         }
 
         fn put(&mut self, key: &str, value: &[u8], until_ms: Option<u64>) -> Result<(), Fault> {
+            if value.len() > LONGEST_VALUE {
+                return Err(fault(TOO_LARGE, format!("a value has up to {LONGEST_VALUE} bytes")));
+            }
             let others = self.entries.iter().filter(|(other, _)| *other != key);
             let used: usize = others.map(|(key, entry)| key.len() + entry.value.len()).sum();
             if used + key.len() + value.len() > self.bytes {
@@ -229,7 +235,9 @@ pub mod double {
     }
 
     fn read_number(value: &[u8]) -> Option<i64> {
-        std::str::from_utf8(value).ok()?.parse().ok()
+        let text = std::str::from_utf8(value).ok()?;
+        // Neither `+1` nor `01`, which `parse` takes.
+        text.parse().ok().filter(|number: &i64| number.to_string() == text)
     }
 
     pub(super) fn delete(key: &str) -> Result<bool, Fault> {
@@ -268,6 +276,8 @@ mod tests {
         assert_eq!((delete("a"), delete("a")), (Ok(true), Ok(false)));
         set("word", b"x", None).unwrap();
         assert_eq!(add("word", 1).unwrap_err().code, "not-a-number");
+        set("odd", b"01", None).unwrap();
+        assert_eq!(add("odd", 1).unwrap_err().code, "not-a-number");
     }
 
     #[test]
@@ -286,6 +296,10 @@ mod tests {
         assert_eq!(set("key", b"12", None).unwrap_err().code, "quota-exceeded");
         assert_eq!(set("", b"", None).unwrap_err().code, "too-large");
         assert_eq!(set(&"k".repeat(257), b"", None).unwrap_err().code, "too-large");
+        double::limit_bytes(1 << 20);
+        let long = "v".repeat((64 << 10) + 1);
+        assert_eq!(set("key", &long.as_bytes()[1..], None), Ok(()));
+        assert_eq!(set("key", long.as_bytes(), None).unwrap_err().code, "too-large");
         double::refuse(Some("denied"));
         assert_eq!(list_keys("", None, 1).unwrap_err().code, "denied");
     }

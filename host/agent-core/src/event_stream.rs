@@ -1,16 +1,30 @@
 //! Server-sent events as model providers and MCP servers send them (WHATWG HTML, section 9.2.6): bytes in,
 //! events out. No I/O.
 
+use std::time::Duration;
+
 /// The most events of one stream: many times the tokens that any model can write.
 const MOST_EVENTS: usize = 1 << 20;
 
-/// One event; its id and its retry hint are not read.
+/// Longest id of an event that is kept, in bytes: it is sent back in a header.
+const MOST_ID_BYTES: usize = 1 << 10;
+
+/// One event, without its id, which is where the stream stands ([`Resumption`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamEvent {
     /// The `event` field; empty when there is none.
     pub name: String,
     /// `data` fields of the event, joined by line breaks.
     pub data: String,
+}
+
+/// How a stream that has ended can be resumed, as its server said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resumption {
+    /// The id of the last event, or of one before it when it had none. Empty: the stream cannot be resumed.
+    pub last_event_id: String,
+    /// How long to wait before.
+    pub retry: Option<Duration>,
 }
 
 /// An event or a number of events beyond the bounds.
@@ -28,6 +42,9 @@ pub struct EventStreamParser {
     has_begun: bool,
     event: StreamEvent,
     has_data: bool,
+    /// The id of the event that is being read.
+    event_id: Option<String>,
+    resumption: Resumption,
     count: usize,
 }
 
@@ -41,8 +58,21 @@ impl EventStreamParser {
             has_begun: false,
             event: StreamEvent::default(),
             has_data: false,
+            event_id: None,
+            resumption: Resumption::default(),
             count: 0,
         }
+    }
+
+    /// Reads the stream that resumes this one.
+    #[must_use]
+    pub fn resumed(self) -> Self {
+        Self { resumption: self.resumption, ..Self::new(self.most_bytes) }
+    }
+
+    /// How the stream can be resumed behind what was read of it.
+    pub fn resumption(&self) -> &Resumption {
+        &self.resumption
     }
 
     /// The events that end within these bytes.
@@ -80,6 +110,10 @@ impl EventStreamParser {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         }
         if line.is_empty() {
+            // An event without data has an id as well.
+            if let Some(id) = self.event_id.take() {
+                self.resumption.last_event_id = id;
+            }
             if std::mem::take(&mut self.has_data) {
                 self.count += 1;
                 if self.count > MOST_EVENTS {
@@ -108,6 +142,13 @@ impl EventStreamParser {
                     return Err(TooMuch);
                 }
                 self.event.data.push_str(&value);
+            }
+            b"id" if value.contains('\0') => {}
+            b"id" if value.len() > MOST_ID_BYTES => self.event_id = Some(String::new()),
+            b"id" => self.event_id = Some(value.into_owned()),
+            b"retry" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                let retry = value.parse().ok().map(Duration::from_millis);
+                self.resumption.retry = retry.or(self.resumption.retry);
             }
             // Comments (an empty field) and what is not needed.
             _ => {}
@@ -146,6 +187,33 @@ mod tests {
             ("", vec![]),
         ] {
             assert_eq!(parse(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_resumed_behind_the_last_event_that_was_whole() {
+        let long = format!("id: {}\ndata: a\n\n", "x".repeat(MOST_ID_BYTES + 1));
+        for (text, id, retry) in [
+            ("data: a\n\n", "", None),
+            ("id: 1\nretry: 50\ndata:\n\n", "1", Some(50)),
+            ("id: 1\n\n", "1", None),
+            ("id: 1\ndata: a\n\ndata: b\n\n", "1", None),
+            ("id: 1\ndata: a\n\nid: 2\ndata: b\n", "1", None),
+            ("id: 1\ndata: a\n\nid\ndata: b\n\n", "", None),
+            ("id: 1\ndata: a\n\nid: \0\ndata: b\n\n", "1", None),
+            ("retry: 50\nretry: 5s\nretry:\nretry: 99999999999999999999\n", "", Some(50)),
+            (long.as_str(), "", None),
+        ] {
+            let mut parser = EventStreamParser::new(MOST_BYTES);
+            parser.push(text.as_bytes()).unwrap();
+            let retry = retry.map(Duration::from_millis);
+            let resumption = Resumption { last_event_id: id.into(), retry };
+            assert_eq!(parser.resumption(), &resumption, "{text:?}");
+            // What is not whole of it is nothing to the stream that resumes it.
+            parser.push(b"data: half").unwrap();
+            let mut parser = parser.resumed();
+            assert_eq!(parser.push(b"data: c\n\n").unwrap()[0].data, "c");
+            assert_eq!(parser.resumption(), &resumption, "{text:?}");
         }
     }
 

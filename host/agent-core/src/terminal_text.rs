@@ -49,18 +49,28 @@ fn has_form_of_its_own(char: char) -> bool {
     is_printable && !is_invisible(char)
 }
 
-/// Marks of direction, joiners, tags and the like.
+/// Marks of direction, joiners, tags and the like, and letters without a form, such as the fillers of Hangul.
 pub fn is_invisible(char: char) -> bool {
     matches!(
         char,
         '\u{ad}'
+            | '\u{34f}'
             | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
             | '\u{180e}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
             | '\u{feff}'
+            | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )
 }
@@ -86,6 +96,7 @@ mod tests {
     fn what_cannot_be_seen_is_escaped() {
         assert_eq!(json("a\u{1b}[2Jb\u{9b}c\u{7f}"), r#""a\u001b[2Jb\u009bc\u007f""#);
         assert_eq!(json("\u{202e}x\u{200b}\u{feff}\u{2028}"), r#""\u202ex\u200b\ufeff\u2028""#);
+        assert_eq!(json("\u{3164}\u{1160}\u{2800}"), r#""\u3164\u1160\u2800""#, "letters without a form");
         assert_eq!(json("\u{e0041}\"\\"), r#""\udb40\udc41\"\\""#);
         assert_eq!(json("e\u{301}\u{e000}"), r#""e\u0301\ue000""#, "marks and characters of no font");
     }

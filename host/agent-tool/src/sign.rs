@@ -85,7 +85,6 @@ fn write(key: &SigningKey, folder: &Path, name: &str, component: &[u8]) -> anyho
     Ok(signature)
 }
 
-/// The key in a file.
 pub(crate) fn read(file: &Path) -> anyhow::Result<SigningKey> {
     let pem = fs::read_to_string(file).with_context(|| {
         // `agent-tool key` makes none where something is.

@@ -13,6 +13,7 @@ use tower::util::{MapRequestLayer, MapResponseLayer};
 
 use crate::answer;
 use crate::dependencies::ObserveRequest;
+use crate::middleware::annotate::Annotate;
 use crate::middleware::guard::Guard;
 use crate::middleware::refusals::Rules;
 use crate::middleware::{client_address, compression, cors, panic_guard, refusals, request_id, request_log};
@@ -34,7 +35,7 @@ pub fn surround(routes: Router, surroundings: Surroundings) -> Router {
         ServiceBuilder::new()
             // Gives the request an id. Outermost, so that every answer carries it and everything below can
             // use it.
-            .layer(layer_fn(request_id::WithRequestId::new))
+            .layer(layer_fn(|inner| Annotate::new(inner, request_id::name)))
             // Finds the client's address, for the log and for the rate limit.
             .layer(MapRequestLayer::new(move |request| client_address::note(request, trusted_proxies)))
             // Writes one line per request and counts it. Outside the panic guard, so that a request that
@@ -44,7 +45,10 @@ pub fn surround(routes: Router, surroundings: Surroundings) -> Router {
             .layer(MapResponseLayer::new(compression::at_once))
             .layer(compression::layer())
             // Tells browsers which pages may read the answer, a 429 of the rate limit included.
-            .layer(layer_fn(move |inner| cors::Cors::new(inner, origins.clone()))),
+            .layer(layer_fn(move |inner| {
+                let origins = origins.clone();
+                Annotate::new(inner, move |request: &mut Request| cors::share(request, &origins))
+            })),
     )
 }
 

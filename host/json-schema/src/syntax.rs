@@ -160,7 +160,6 @@ impl<'a> Keywords<'a> {
         self.0.into_iter().flatten()
     }
 
-    /// The value of a keyword.
     pub fn get(self, key: &str) -> Option<&'a Value> {
         self.0?.get(key)
     }
@@ -175,12 +174,10 @@ impl<'a> Keywords<'a> {
         self.get(key) == Some(&Value::Bool(flag))
     }
 
-    /// A keyword that is a text.
     pub fn text(self, key: &str) -> Option<&'a str> {
         self.get(key)?.as_str()
     }
 
-    /// A keyword that is a number.
     pub fn number(self, key: &str) -> Option<&'a Number> {
         self.get(key)?.as_number()
     }
@@ -195,7 +192,6 @@ impl<'a> Keywords<'a> {
         self.get(key)?.as_object()
     }
 
-    /// The part of a property.
     pub fn property(self, name: &str) -> Option<&'a Value> {
         self.members("properties")?.get(name)
     }

@@ -97,7 +97,6 @@ impl Connection {
         own.ok_or_else(|| McpError::protocol("it speaks no version of it that this host does"))
     }
 
-    /// Makes a request.
     pub(crate) async fn request(
         &mut self,
         means: Means<'_>,

@@ -55,6 +55,7 @@ impl McpError {
         match self {
             Self::Refused { code, message } => Self::Refused { code, message: cleaned(&message) },
             Self::Protocol(problem) => Self::Protocol(cleaned(&problem)),
+            Self::Unreachable(problem) => Self::Unreachable(cleaned(&problem)),
             error => error,
         }
     }
@@ -91,6 +92,20 @@ mod tests {
     use outbound::ConnectError;
 
     use super::*;
+
+    #[test]
+    fn what_a_server_wrote_is_said_without_secrets_and_control_characters_and_is_cut() {
+        let scanner = Scanner::new([("key", "abc-12345678")]).unwrap();
+        let wrote = format!("abc-12345678\u{1b}{}", "x".repeat(2 * TEXT_BYTES));
+        for error in [
+            McpError::Refused { code: 1, message: wrote.clone() },
+            McpError::Protocol(wrote.clone()),
+            McpError::Unreachable(wrote.clone()),
+        ] {
+            let text = error.cleaned(&scanner).to_string();
+            assert!(text.contains("[secret key]\\u{1b}xx") && text.len() < 2 * TEXT_BYTES, "{text}");
+        }
+    }
 
     #[test]
     fn what_may_have_been_carried_out_is_not_said_to_be_out_of_reach() {

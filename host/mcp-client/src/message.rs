@@ -46,9 +46,10 @@ fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de 
 }
 
 /// Makes values of a part, within the memory of one message. They are dropped before anything else is waited
-/// for, so there are those of one message on each thread that serves.
+/// for, so there are those of one message on each thread that serves. Servers in JavaScript and Python escape
+/// half a surrogate pair where they cut a text within a character.
 fn value_of(part: &RawValue) -> Result<Value, McpError> {
-    MemoryBudget::default().read(part.get().as_bytes()).map_err(|error| match error {
+    MemoryBudget::default().read_loosely(part.get().as_bytes()).map_err(|error| match error {
         ReadError::Json(error) => not_json(&error),
         ReadError::TooLarge { .. } => McpError::TooMuch(error.to_string()),
     })
@@ -116,7 +117,6 @@ impl<'a> Exchange<'a> {
         Self { id, reports, messages: 0, bytes: 0, refusals: 0, tools_changed: false }
     }
 
-    /// Takes in a message.
     pub(crate) fn take_in(&mut self, bytes: &[u8]) -> Result<Next, McpError> {
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(bytes.len());
@@ -165,7 +165,6 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// The answer that a message is.
 fn answer(message: &Envelope<'_>) -> Result<Next, McpError> {
     // Some servers write the one of both that is not there as null.
     if let Some(error) = message.error.filter(|error| error.get() != "null") {
@@ -212,6 +211,13 @@ mod tests {
         let error = json!({ "jsonrpc": "2.0", "id": 7, "error": { "code": -32602, "message": "no\u{1b}" } });
         let refused = McpError::Refused { code: -32602, message: "no\u{1b}".into() };
         assert_eq!(taken(&mut exchange, &error), Err(refused));
+    }
+
+    #[test]
+    fn a_text_that_was_cut_within_a_character_is_no_reason_to_refuse_an_answer() {
+        let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"a":"cut \ud83d"}}"#;
+        let taken = Exchange::new(1, None).take_in(answer);
+        assert_eq!(taken, Ok(Next::Answer(json!({ "a": "cut \u{fffd}" }))));
     }
 
     #[test]

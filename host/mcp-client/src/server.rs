@@ -236,7 +236,8 @@ impl Server {
             let is_allowed = |tool: &&Value| name(tool).is_some_and(|name| allow.contains(&name));
             names.extend(found.iter().filter_map(name));
             tools.extend(found.iter().filter(is_allowed).map(Value::to_string));
-            match page.get("nextCursor").and_then(Value::as_str) {
+            // To the SDKs' clients, too, an empty one is that of no page.
+            match page.get("nextCursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty()) {
                 Some(cursor) => params = json!({ "cursor": cursor }),
                 None => {
                     self.say_what_it_lacks(&names, &allow);

@@ -10,7 +10,6 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use crate::hosting::Hosting;
 use crate::server::Server;
 
-/// The servers, by name.
 pub struct McpServers {
     hosting: Hosting,
     /// Whether any is asked at all.

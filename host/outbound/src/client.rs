@@ -40,7 +40,6 @@ pub struct Client {
 
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is asked for.
     pub method: Method,
     /// An address without a user or a password, which are not sent.
     pub url: Url,

@@ -141,7 +141,6 @@ fn watch_the_other_side(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Begins to speak HTTP.
 async fn speak_http<B: RequestBody, T: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     stream: T,
     address: SocketAddr,

@@ -43,7 +43,6 @@ pub enum Error {
     /// The address is none of HTTP.
     #[error("that is no address of HTTP")]
     Address,
-    /// There is no connection.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The connection broke, or what came on it was not HTTP/1.1.

@@ -27,7 +27,6 @@ pub enum Scheme {
     Http,
 }
 
-/// The host of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
     /// In lower case.
@@ -69,7 +68,6 @@ impl Origin {
 }
 
 impl Scheme {
-    /// The scheme of that name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Https, Self::Http].into_iter().find(|scheme| scheme.as_str() == name)
     }

@@ -25,7 +25,6 @@ use crate::ssrf_guard::{self, AllowedAddr, Reach};
 /// Most addresses of a name that are looked at.
 const MAX_ADDRESSES: usize = 16;
 
-/// Resolves names.
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// All addresses of a name. Keeps the slot until the work has ended, even if the future is dropped
     /// before.

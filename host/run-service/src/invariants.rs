@@ -2,6 +2,7 @@
 //! `cargo xtask chaos` after every kill, and the service itself where debug assertions are on.
 
 mod open_reply;
+mod spending;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -9,11 +10,12 @@ use std::fmt::Debug;
 use agent_core::agent_loop::{OpenWait, recorded_end};
 use agent_core::ports::Epoch;
 use agent_core::words::{
-    CallPlace, Decision, Event, JobStatus, ModelReply, RunOutcome, RunRecord, StopReason, ToolOutcome, Turn,
-    Verdict, Wait,
+    CallPlace, Decision, Event, Finish, JobStatus, ModelReply, RunOutcome, RunRecord, StopReason,
+    ToolOutcome, Turn, Verdict, Wait,
 };
 use open_reply::OpenReply;
 use serde_json::Value;
+use spending::{Spending, tokens_of};
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,9 +41,12 @@ pub const AS_SHOWN: &str = "a decision is carried out with what was shown";
 pub const ONE_CHILD: &str = "a child run is begun once, by the call that waits for it";
 pub const CHILD_TOLD: &str = "a run is told what the one that it began has come to";
 pub const BILL: &str = "the tokens of a run are on its bill, with those of the runs that it began";
+pub const WITHIN_LIMITS: &str = "a run uses no more than its limits allow when it asks or begins runs";
+pub const WHOLE: &str = "a call is made with arguments that came whole";
 pub const ONE_TURN: &str = "a conversation has each turn once";
 pub const ENDS_WITH_ITS_JOB: &str = "a run that began ends with its job, by its journal and its record";
 pub const ONE_OWNER: &str = "one process at a time carries a run out";
+pub const LET_GO: &str = "a process that stops in good order lets go of every job that it was given";
 pub const PINNED: &str = "a swapped tool never changes a run under way";
 
 /// A journal, as far as it goes.
@@ -106,6 +111,8 @@ pub struct MadeCall<'a> {
     pub approved: Option<&'a str>,
     /// What it is made with.
     pub arguments: &'a Value,
+    /// Whether the reply that asked for it was cut off.
+    pub is_cut: bool,
     /// Whether it may come behind its answer: its claim was forgotten.
     pub may_be_late: bool,
     /// Whether a job has the run, whose journal is written before each step.
@@ -115,7 +122,10 @@ pub struct MadeCall<'a> {
 /// Whether a call may be made by the journal of its run, as far as that goes. A run whose journal is written
 /// behind its answer has none yet.
 pub fn made<'a>(journal: impl IntoIterator<Item = &'a Event>, call: &MadeCall<'_>) -> Result<(), Broken> {
-    let MadeCall { id, run_id, must_not_repeat, approved, arguments, may_be_late, has_job } = call;
+    let MadeCall { id, run_id, must_not_repeat, approved, arguments, is_cut, may_be_late, has_job } = call;
+    if *is_cut || !arguments.is_object() {
+        return Err(Broken { rule: WHOLE, what: format!("{id}: {arguments}") });
+    }
     let Some(open) = OpenReply::read(journal) else {
         let what = format!("{id} of no reply");
         return if *has_job { Err(Broken { rule: ASKED_FIRST, what }) } else { Ok(()) };
@@ -182,15 +192,7 @@ pub fn shown<'a>(seen: impl IntoIterator<Item = (u64, &'a Event)>, journal: &[Ev
 
 /// The tokens that a run has used by its journal, with those of the runs that it was told of.
 pub fn bill<'a>(events: impl IntoIterator<Item = &'a Event>) -> u64 {
-    let of = |event: &Event| match event {
-        Event::ModelReplied { reply, .. } => reply.usage.map_or(0, |usage| usage.total()),
-        Event::Decided { decision, .. } => match decision.verdict {
-            Verdict::Ended { usage, .. } => usage.total(),
-            _ => 0,
-        },
-        _ => 0,
-    };
-    events.into_iter().map(of).sum()
+    events.into_iter().map(tokens_of).sum()
 }
 
 /// The journal of a child run that nobody goes on with and its job's status, beside its parent's journal.
@@ -264,6 +266,14 @@ pub fn ended(status: JobStatus, journal: &[Event], record: Option<&RunRecord>) -
     Ok(())
 }
 
+/// The jobs that a process was given and that the queue takes to be its own still, when it has stopped.
+pub fn stopped(process: &str, held: &[String]) -> Result<(), Broken> {
+    match held {
+        [] => Ok(()),
+        held => Err(Broken { rule: LET_GO, what: format!("{process}: {}", held.join(", ")) }),
+    }
+}
+
 /// The turns of a conversation.
 pub fn turns(turns: &[Turn]) -> Result<(), Broken> {
     let mut known = BTreeSet::new();
@@ -284,6 +294,9 @@ struct Fold {
     waits: BTreeMap<CallPlace, OpenWait>,
     /// The run is one given call, with whose answer it ends.
     is_given_call: bool,
+    /// The last reply neither said nor asked for anything.
+    was_empty: bool,
+    spending: Spending,
 }
 
 impl Fold {
@@ -299,14 +312,21 @@ impl Fold {
         if self.has_ended {
             return Err(ONE_END);
         }
+        if !self.spending.allows(event) {
+            return Err(WITHIN_LIMITS);
+        }
         match event {
             Event::ModelReplied { reply, output_fault, last_by, .. } => {
                 if self.answered.contains(&false) {
                     return Err(ONE_ANSWER);
                 }
-                let is_last = last_by.is_some() || (output_fault.is_none() && reply.tool_calls.is_empty());
-                self.has_ended = is_last && !is_empty(reply);
-                self.answered = vec![false; if last_by.is_some() { 0 } else { reply.tool_calls.len() }];
+                let (is_whole, is_empty) = (reply.finish == Finish::Done, is_empty(reply));
+                let has_calls = is_whole && last_by.is_none() && !reply.tool_calls.is_empty();
+                let is_last = last_by.is_some() || (output_fault.is_none() && !has_calls);
+                let is_asked_again = is_empty && is_whole && !self.was_empty;
+                self.has_ended = is_last && !is_asked_again;
+                self.answered = vec![false; if has_calls { reply.tool_calls.len() } else { 0 }];
+                self.was_empty = is_empty;
                 self.waits.clear();
             }
             Event::ToolReturned { index, answer } => {
@@ -359,7 +379,7 @@ fn is_empty(reply: &ModelReply) -> bool {
 #[cfg(test)]
 mod tests {
     use agent_core::testing::{asks_for, failed, record, says, task};
-    use agent_core::words::{Limit, ToolReceipt, ToolReturn, Usage};
+    use agent_core::words::{Limit, RunLimits, Task, ToolReceipt, ToolReturn, Usage};
     use serde_json::json;
 
     use super::*;
@@ -381,6 +401,14 @@ mod tests {
     fn a_journal_begins_and_ends_once_and_answers_what_was_asked() {
         let asks = || Event::from(asks_for(&[("1", "echo", json!({})), ("2", "echo", json!({}))]));
         let (done, taken) = (|| Event::from(says("done")), || Event::TakenUp { by: "a".into() });
+        let cut = || {
+            let reply = asks_for(&[("1", "echo", json!({}))]);
+            Event::from(ModelReply { finish: Finish::Length, ..reply })
+        };
+        let started_with = |tokens| {
+            let limits = RunLimits { tokens, ..RunLimits::default() };
+            Event::Started { task: Task { limits, ..task("hi") }, tools: "sha256:test".into() }
+        };
         let last = |text: &str| {
             let (reply, last_by) = (says(text), Some(Limit::Tokens));
             Event::ModelReplied { reply, input_tokens: None, last_by, output_fault: None }
@@ -396,6 +424,11 @@ mod tests {
             (vec![started(), asks(), returned(0), returned(0)], Some(ONE_ANSWER)),
             (vec![started(), returned(0)], Some(ONE_ANSWER)),
             (vec![started(), Event::from(says(" \n")), done()], None),
+            (vec![started(), Event::from(says(" \n")), Event::from(says("")), done()], Some(ONE_END)),
+            (vec![started(), cut(), returned(0)], Some(ONE_END)),
+            (vec![started_with(1), done()], None),
+            (vec![started_with(1), asks(), returned(0), returned(1), done()], Some(WITHIN_LIMITS)),
+            (vec![started_with(0), done()], Some(WITHIN_LIMITS)),
             (vec![started(), last(""), last("done")], None),
             (vec![started(), last("done"), done()], Some(ONE_END)),
         ] {
@@ -456,5 +489,6 @@ mod tests {
         assert!(owned("r", "a", Some("b")).is_err());
         assert!(pinned("c", None, 1).is_ok() && pinned("c", Some(1), 1).is_ok());
         assert!(pinned("c", Some(1), 2).is_err());
+        assert!(stopped("a", &[]).is_ok() && stopped("a", &["1".to_owned()]).is_err());
     }
 }

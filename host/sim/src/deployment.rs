@@ -2,7 +2,7 @@
 
 use agent_core::journal_format;
 use agent_core::ports::JournalError;
-use agent_core::words::{Event, JobData};
+use agent_core::words::{Event, JobData, RunLimits};
 
 /// A release, as another one meets it in the stores.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub struct Deployment {
     pub has_families: bool,
     /// Whether few users have long conversations, and several are part of one at once.
     pub is_talkative: bool,
+    /// Whether runs come to their limits.
+    pub is_tight: bool,
 }
 
 impl Deployment {
@@ -55,8 +57,15 @@ impl Deployment {
             has_older: seed % 4 == 2 || seed % 4 == 3,
             is_over_http: matches!(seed % 8, 1 | 6),
             is_talkative: seed % 7 == 5,
+            is_tight: seed % 11 < 4,
             has_families: seed % 4 < 2 && seed % 5 < 3,
         }
+    }
+
+    /// What a run may use up. A child run gets a part of it, and reads some hundred tokens of tools.
+    pub fn limits(&self) -> RunLimits {
+        let tokens = if self.has_families { 6_000 } else { 2_000 };
+        if self.is_tight { RunLimits { iterations: 3, tokens } } else { RunLimits::default() }
     }
 
     /// The release of the replica of that number. One is left that knows everything.

@@ -50,7 +50,7 @@ pub enum Kind {
     /// answer until its time is up.
     Forgotten,
     /// The statement is carried out later, whatever has become of its caller by then: that one is told of an
-    /// error, waits in vain or dies ([`Parting`]).
+    /// error, waits in vain or dies.
     Detached,
     /// Nobody ever answers, and nothing is done: the caller waits as long as it waits for anything.
     Hangs,
@@ -76,25 +76,6 @@ pub const KINDS: [(Kind, i32); 15] = [
     (Kind::Hangs, 0),
     (Kind::Outage, 4_000),
 ];
-
-/// What becomes of the caller of a statement that is carried out without it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parting {
-    IsTold,
-    Waits,
-    Dies,
-}
-
-impl Parting {
-    /// Of the call of that number.
-    pub fn of(call: u64) -> Self {
-        match mixed(call, 30) % 3 {
-            0 => Self::IsTold,
-            1 => Self::Waits,
-            _ => Self::Dies,
-        }
-    }
-}
 
 impl Fault {
     /// How long the fault lasts, whichever way a clock jumps.

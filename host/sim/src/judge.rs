@@ -3,20 +3,23 @@
 pub mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use agent_core::agent_loop::{OpenWait, Run, recorded_end};
 use agent_core::ports::ConversationStore as _;
 use agent_core::ports::queue::MOST_LOSSES;
 use agent_core::ports::webhooks::WebhookMessage;
 use agent_core::words::{
-    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, ToolOutcome, Wait,
-    WebhookState, short_run,
+    AgentResult, ConversationKey, Event, Job, JobData, JobStatus, RunOutcome, StopReason, ToolOutcome,
+    ToolReceipt, Wait, WebhookState, short_run,
 };
+use run_service::conversations::is_kept;
 use run_service::invariants::{self, Broken};
 
-use crate::judge::promises::{PromisedJob, Promises, SeenEnd, ShownEvent, ShownStream, ToldEnd, told};
-use crate::plan::CALL;
-use crate::replica::{Living, Replicas};
+use crate::judge::promises::{PromisedJob, Promises, ShownEvent, ShownStream, ToldEnd, told};
+use crate::plan::{CALL, Plan};
+use crate::replica::Replicas;
+use crate::replica::service::Service;
 use crate::world::World;
 
 pub const NOT_LOST: &str = "no acknowledged job is lost";
@@ -47,7 +50,7 @@ pub fn is_settled(world: &World) -> bool {
 
 /// Whether no replica holds anything any more, and no conversation is held by one that died.
 pub async fn is_free(world: &World, replicas: &Replicas) -> bool {
-    let holds = |living: Living| living.service.held().iter().any(|(_, count)| *count > 0);
+    let holds = |living: Arc<Service>| living.held().iter().any(|(_, count)| *count > 0);
     if replicas.living().into_iter().any(holds) {
         return false;
     }
@@ -121,7 +124,7 @@ pub async fn judge(world: &World, replicas: &Replicas) {
     judge_decisions(world);
     judge_turns(world, &promised).await;
     for living in replicas.living() {
-        for (what, count) in living.service.held() {
+        for (what, count) in living.held() {
             world.holds(count == 0, NO_LEAK, || format!("{}: {count} {what}", living.process.name));
         }
     }
@@ -134,7 +137,7 @@ fn judge_job(world: &World, promised: &PromisedJob, job: &Job) {
     // An end that was forgotten is come to again; what has no journal by then, with another result. A job
     // that was tried again has the end of its last run.
     let is_undone = world.has_begun_anew(id);
-    let is_same = seen.is_none() || is_undone || seen == SeenEnd::of(job);
+    let is_same = seen.is_none() || is_undone || seen == Some(told(job));
     world.holds(is_same, invariants::ONE_END, || format!("job {id}: {seen:?}, and now {job:?}"));
     let is_cancelled = !promised.is_cancelled || is_undone || *status == JobStatus::Cancelled;
     world.holds(is_cancelled, invariants::ONE_END, || {
@@ -212,23 +215,23 @@ fn is_just(world: &World, promised: &PromisedJob, job: &Job, error: &str) -> boo
 }
 
 fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
-    let result =
-        job.result.as_ref().and_then(|result| serde_json::from_str::<AgentResult>(result.get()).ok());
-    let Some(result) = result else {
+    let Some(result) = result_of(job) else {
         return world.holds(false, RESULT, || format!("job {} has no result", job.id));
     };
-    let is_right =
-        result.stop_reason != StopReason::Completed || result.output.starts_with(&promised.answer());
+    let answer = promised.plan.as_ref().map(Plan::answer).unwrap_or_default();
+    let is_right = result.stop_reason != StopReason::Completed || result.output.starts_with(&answer);
     world.holds(is_right && result.id == job.run_id, RESULT, || format!("job {}: {}", job.id, result.output));
-    match recorded_end(world.events(&job.run_id), None) {
-        Ok(Some(recorded)) => {
+    world.reached(result.stop_reason.as_str());
+    let limit = by_limit(result.stop_reason);
+    match recorded_end(world.events(&job.run_id), limit) {
+        Ok(Some(recorded)) if limit.is_none() || recorded.iterations == result.iterations => {
             world.holds(recorded.output == result.output, invariants::ONE_END, || {
                 format!("job {}: {} and in its journal {}", job.id, result.output, recorded.output)
             });
             let (told, bill) = (result.usage.total(), invariants::bill(&world.events(&job.run_id)));
             world.holds(told == bill, invariants::BILL, || format!("job {}: {told} of {bill}", job.id));
         }
-        Ok(None) => {
+        Ok(_) => {
             let by = world.promises.lock().ended_by.get(&job.id).cloned().unwrap_or_default();
             let may_be = world.has_died(&by) || world.is_undone(&job.id);
             world.holds(may_be, LAST_EVENTS, || format!("job {} by {by}, which lives", job.id));
@@ -238,32 +241,40 @@ fn judge_result(world: &World, promised: &PromisedJob, job: &Job) {
     }
 }
 
+fn result_of(job: &Job) -> Option<AgentResult> {
+    serde_json::from_str(job.result.as_ref()?.get()).ok()
+}
+
+/// The reason of an end that may be no event: that of a limit, when the model is not asked once more.
+fn by_limit(reason: StopReason) -> Option<StopReason> {
+    matches!(reason, StopReason::TokenBudget | StopReason::MaxIterations).then_some(reason)
+}
+
 fn judge_streams(world: &World) {
     let promises = world.promises.lock();
     for stream in &promises.streams {
         let journal = world.events(&stream.run_id);
         let seen = stream.events.iter().map(|(number, event)| (*number, event));
         let first = stream.events.first().map_or(0, |(number, _)| *number);
-        let is_whole = !stream.is_answered || stream.events.len() == journal.len();
+        // Behind an end by a limit, which is no event, somebody may cancel the run who knows nothing of it.
+        let later = journal.get(stream.events.len()..).unwrap_or_default();
+        let is_whole = !stream.is_answered || matches!(later, [] | [Event::Cancelled]);
         world.holds(first == 0 && is_whole, invariants::PREFIX, || {
             format!("{} was shown {} of {} events", stream.run_id, stream.events.len(), journal.len())
         });
         let run = |broken: Broken| Broken { what: format!("{}: {}", stream.run_id, broken.what), ..broken };
         world.check(invariants::shown(seen, &journal).map_err(run));
-        // The job that has the run may have been tried again, with another one.
-        if !promises.retried.contains(&stream.run_id) {
-            judge_told(world, &stream.run_id, stream.told.as_ref());
-        }
+        judge_told(world, &promises, &stream.run_id, stream.told.as_ref());
     }
 }
 
 /// What a reader was told at the end, beside the journal. What was slow may be written behind a failure that
 /// was told, as the limit of a run comes while its answer is on the way; and an end that a server forgot is
-/// come to again.
-fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
+/// come to again. The job that has the run may have been tried again, with another one.
+fn judge_told(world: &World, promises: &Promises, run_id: &str, told: Option<&ToldEnd>) {
     let job = world.job_of(run_id);
     let is_undone = job.as_ref().map_or_else(|| world.has_forgotten(), |job| world.is_undone(&job.id));
-    let Some(told) = told.filter(|_| !is_undone) else { return };
+    let Some(told) = told.filter(|_| !is_undone && !promises.retried.contains(run_id)) else { return };
     let is_right = match told {
         ToldEnd::Answer { output, is_completed } => match recorded_end(world.events(run_id), None) {
             Ok(Some(kept)) => kept.output == *output,
@@ -276,7 +287,7 @@ fn judge_told(world: &World, run_id: &str, told: Option<&ToldEnd>) {
             let is_given_up = job.is_some_and(|job| world.queue.lost_claims(&job.id) >= MOST_LOSSES);
             !world.has_answer(run_id) || world.was_run_slow(run_id) || is_given_up
         }
-        ToldEnd::Dead { had_answer } => !had_answer || world.was_run_slow(run_id),
+        ToldEnd::Dead(had_answer) => !had_answer || world.was_run_slow(run_id),
     };
     world.holds(is_right, END_TOLD, || format!("{run_id} was told as {told:?}"));
 }
@@ -304,9 +315,7 @@ fn judge_shown(world: &World) {
         let until = end.unwrap_or(0);
         let missing = journal.iter().enumerate().take(until).find(is_missing);
         world.holds(missing.is_none(), invariants::PREFIX, || format!("{run_id} was not shown {missing:?}"));
-        if !promises.retried.contains(run_id) {
-            judge_told(world, run_id, told.as_ref());
-        }
+        judge_told(world, &promises, run_id, told.as_ref());
     }
 }
 
@@ -334,8 +343,15 @@ fn judge_receipts(world: &World) {
     for record in world.runs.records() {
         let events = world.events(&record.id);
         let asked = calls_of(&record.id, &events);
-        let Ok(Some(end)) = recorded_end(events, None) else { continue };
+        let limit = match record.outcome {
+            RunOutcome::Ended { stop_reason, .. } => by_limit(stop_reason),
+            _ => None,
+        };
+        let Ok(Some(end)) = recorded_end(events, limit) else { continue };
         for ((id, tool), receipt) in asked.into_iter().zip(&end.tool_calls) {
+            if receipt.outcome == ToolOutcome::InvalidArguments {
+                world.reached("a call with torn arguments was refused");
+            }
             let is_told_so = receipt.outcome == ToolOutcome::NotRun;
             let has_acted = tool != "look" && acts.contains_key(&id);
             world.holds(!(is_told_so && has_acted), NOT_DENIED, || id);
@@ -397,6 +413,12 @@ fn judge_families(world: &World) {
         world.holds(is_first, invariants::ONE_CHILD, || format!("{wait} began {} as well", child.id));
         let (of_parent, of_child) = (world.events(&parent.run_id), world.events(&child.run_id));
         world.check(invariants::child(&of_parent, &of_child, child.status));
+        let limit = result_of(&parent).and_then(|result| by_limit(result.stop_reason));
+        if let Ok(Some(end)) = recorded_end(of_parent, limit) {
+            let of = |receipt: &ToolReceipt| receipt.detail.as_ref()?.child.clone();
+            let is_named = end.tool_calls.iter().filter_map(of).any(|job_id| job_id == child.id);
+            world.holds(is_named, NOT_DENIED, || format!("{} of {wait}", child.id));
+        }
         if child.status == JobStatus::Cancelled && parent.status == JobStatus::Cancelled {
             world.reached("a run was cancelled with the one that began it");
         }
@@ -424,7 +446,8 @@ async fn judge_turns(world: &World, promised: &[(String, PromisedJob)]) {
         let Some(job) = world.queue.find(job_id).filter(|job| job.status == JobStatus::Completed) else {
             continue;
         };
-        if let Some(conversation) = promised.conversation.clone() {
+        let is_turn = result_of(&job).is_some_and(|result| is_kept(result.stop_reason));
+        if let Some(conversation) = promised.conversation.clone().filter(|_| is_turn) {
             let user = promised.user.clone();
             turns.push(crate::judge::promises::PromisedTurn { user, conversation, id: job.run_id });
         }

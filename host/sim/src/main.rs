@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use mimalloc::MiMalloc;
 use sim::faults::mutation::Mutation;
+use sim::simulation::Simulation;
 use sim::simulation::shrink;
 use sim::simulation::tally::Tally;
-use sim::simulation::{Outcome, Simulation};
-use sim::world::Line;
+use sim::world::{Line, Outcome};
 
 /// A third of the time goes into memory.
 #[global_allocator]
@@ -69,10 +69,7 @@ fn main() -> ExitCode {
     let mut tally = Tally::default();
     let mut failed = BTreeMap::<&'static str, Vec<u64>>::new();
     let mut first_broken = None;
-    let last = match arguments.seeds {
-        Some(seeds) => arguments.seed.saturating_add(seeds),
-        None => u64::MAX,
-    };
+    let last = arguments.seeds.map_or(u64::MAX, |seeds| arguments.seed.saturating_add(seeds));
     let mut newest = arguments.seed;
     each_of(arguments.threads, arguments.seed..last, &simulation, |made, outcome| {
         tally.add(&outcome.counts);
@@ -93,9 +90,7 @@ fn main() -> ExitCode {
     println!("seeds              {} to {newest}", arguments.seed);
     println!("{}", tally.report());
     let missing = tally.missing();
-    for missing in &missing {
-        println!("never reached: {missing}");
-    }
+    missing.iter().for_each(|missing| println!("never reached: {missing}"));
     for (rule, seeds) in &failed {
         println!("broken {} times: {rule}: {:?}", seeds.len(), seeds.iter().take(8).collect::<Vec<_>>());
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use agent_core::agent_loop::{Approved, RUN_AGENT};
 use agent_core::ports::{
-    Model, ModelError, ModelRequest, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms,
+    Model, ModelError, ModelRequest, ToolChoice, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms,
 };
 use agent_core::testing::clock::{store_clock, wall_clock};
 use agent_core::testing::says;
 use agent_core::words::{
-    Catalog, Deciders, Event, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall, ToolHints,
-    ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Wait, WaitKind,
+    Catalog, Deciders, Event, Finish, Message, ModelReply, OnExpiry, Principal, ShownCall, ToolCall,
+    ToolHints, ToolOutcome, ToolReceipt, ToolReturn, ToolSpec, Usage, Wait, WaitKind,
 };
 use boxed_async::boxed_async;
 use chrono::{DateTime, Utc};
@@ -82,7 +82,9 @@ impl Provider {
     /// Judges that it is asked for the step of that number.
     fn asked(&self, run_id: &str, step: usize, has_ended: bool) {
         let world = &self.0.world;
-        let is_reply = |event: &Event| matches!(event, Event::ModelReplied { .. });
+        // What is empty is no message of the conversation: the model is asked the same once more.
+        let is_empty = |reply: &ModelReply| reply.content.trim().is_empty() && reply.tool_calls.is_empty();
+        let is_reply = |event: &Event| matches!(event, Event::ModelReplied { reply, .. } if !is_empty(reply));
         let recorded =
             world.runs.look(run_id, |events| events.iter().filter(|(_, event)| is_reply(event)).count());
         let is_undone = world.are_claims_undone();
@@ -146,7 +148,11 @@ impl Model for Provider {
                 world.promises.lock().troubled.insert(run_id.clone());
             }
             sleep(Duration::from_millis(thinks)).await;
-            let reply = reply(&plan, step, asks);
+            // Whoever may call no tools does so all the same, or answers.
+            let answers = request.tool_choice == ToolChoice::None && roll(5).is_multiple_of(2);
+            let reply = reply(&plan, if answers { usize::MAX } else { step }, asks);
+            let read = if world.deployment.is_tight { 200 + roll(6) % 600 } else { 10 + u64::from(asks) };
+            let reply = ModelReply { usage: Some(Usage::of(read, 5)), ..spoiled(reply, roll(7)) };
             if let Some(deltas) = request.deltas {
                 deltas.text(reply.content.get(..3).unwrap_or_default());
                 sleep(Duration::from_millis(roll(3) % 20)).await;
@@ -154,18 +160,15 @@ impl Model for Provider {
             }
             Ok(reply)
         };
-        let (provider, retry_after) = (NAME.to_owned(), None);
-        let fails = |detail: String| match roll(4) % 8 {
-            0 => ModelError::Refused { provider: provider.clone(), detail },
-            1 | 2 => ModelError::Timeout { provider: provider.clone() },
-            3 | 4 => ModelError::Unreachable { provider: provider.clone(), detail },
-            5 => ModelError::RateLimited {
-                provider: provider.clone(),
-                detail,
-                retry_after: Some(Duration::from_secs(1)),
-                quota_exhausted: false,
-            },
-            _ => ModelError::Unavailable { provider: provider.clone(), detail, retry_after },
+        let fails = |detail: String| {
+            let (provider, retry_after) = (NAME.to_owned(), Some(Duration::from_secs(1)));
+            match roll(4) % 8 {
+                0 => ModelError::Refused { provider, detail },
+                1 | 2 => ModelError::Timeout { provider },
+                3 | 4 => ModelError::Unreachable { provider, detail },
+                5 => ModelError::RateLimited { provider, detail, retry_after, quota_exhausted: false },
+                _ => ModelError::Unavailable { provider, detail, retry_after: None },
+            }
         };
         let call = Call::step("model", &run_id);
         let replied = self.0.pass(call, fails, complete).await;
@@ -207,6 +210,22 @@ fn reply(plan: &Plan, step: usize, asks: u32) -> ModelReply {
     // Told apart by how often it was asked for: a reader who was shown another one would notice.
     let content = if tools.is_empty() { format!("{} (asked {asks})", plan.answer()) } else { String::new() };
     ModelReply { tool_calls: tools.iter().enumerate().map(call).collect(), ..says(&content) }
+}
+
+/// A reply as some models write it: empty, cut off in its words or its calls, or with torn arguments.
+fn spoiled(mut reply: ModelReply, roll: u64) -> ModelReply {
+    match (roll % 32, &mut reply.tool_calls[..]) {
+        (0, _) => return says(" \n"),
+        (spoilt @ 1..4, calls) => {
+            reply.finish = if spoilt == 1 { Finish::ContentFilter } else { Finish::Length };
+            // What is made of them all the same says so itself.
+            calls.iter_mut().for_each(|call| call.arguments["is_cut"] = json!(true));
+            reply.content.truncate(6);
+        }
+        (4 | 5, [.., last]) => last.arguments = json!(last.arguments.to_string().get(..9)),
+        _ => {}
+    }
+    reply
 }
 
 /// The tools, in whichever version serves.
@@ -366,6 +385,7 @@ impl Made {
             must_not_repeat: *must_not_repeat,
             approved: approved.as_deref(),
             arguments,
+            is_cut: !arguments["is_cut"].is_null(),
             may_be_late: world.are_claims_undone(),
             has_job: !world.queue.look(|job, _| (job.run_id == *run_id).then_some(())).is_empty(),
         };

@@ -63,15 +63,6 @@ pub struct Plan {
 
 impl Plan {
     pub fn of(seed: u64, number: u64) -> Self {
-        const KINDS: [StepKind; 7] = [
-            StepKind::Look,
-            StepKind::Act,
-            StepKind::Several,
-            StepKind::Look,
-            StepKind::Act,
-            StepKind::Pay,
-            StepKind::PayTwice,
-        ];
         let roll = |salt| mixed(seed ^ number.rotate_left(32), salt);
         let deployment = Deployment::of(seed);
         // Who talks much is answered at once.
@@ -83,11 +74,16 @@ impl Plan {
             2 => StepKind::Question,
             _ => StepKind::Nap,
         };
-        let steps = (0..roll(0) % most).filter_map(|step| {
-            if deployment.has_families && roll(step + 20).is_multiple_of(3) {
-                return Some(of_family(roll(step + 1)));
-            }
-            KINDS.get(usize::try_from(roll(step + 1) % KINDS.len() as u64).unwrap_or(0)).copied()
+        let of_all = |roll: u64| match roll % 7 {
+            0 | 3 => StepKind::Look,
+            1 | 4 => StepKind::Act,
+            2 => StepKind::Several,
+            5 => StepKind::Pay,
+            _ => StepKind::PayTwice,
+        };
+        let steps = (0..roll(0) % most).map(|step| match roll(step + 20) % 3 {
+            0 if deployment.has_families => of_family(roll(step + 1)),
+            _ => of_all(roll(step + 1)),
         });
         Self { number, steps: steps.chain([StepKind::Answer]).collect() }
     }

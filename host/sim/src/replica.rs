@@ -6,6 +6,7 @@ pub mod process;
 pub mod service;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -16,21 +17,12 @@ use tokio::time::sleep;
 
 use crate::faults::gate::Gate;
 use crate::faults::{CallKind, Fault, Kind, mixed};
-use crate::replica::process::{Machine, Process};
+use crate::replica::process::{Process, Skew};
 use crate::replica::service::Service;
 use crate::world::{Passage, World};
 
-/// What is asked that begins a run, or writes something.
-const BEGIN_WORK: [&str; 8] = [
-    "client invoke",
-    "client stream",
-    "client call",
-    "client submit",
-    "client post",
-    "client decide",
-    "client post decision",
-    "client cancel",
-];
+/// What clients ask that begins a run, or writes something.
+const BEGIN_WORK: [&str; 7] = ["invoke", "stream", "call", "submit", "post", "decide", "cancel"];
 
 /// Longest time until a replica that died is started again.
 const LONGEST_RESTART: u64 = 500;
@@ -41,23 +33,16 @@ pub struct Replicas(Arc<Vec<Replica>>);
 
 struct Replica {
     address: String,
-    machine: Machine,
+    skew: Skew,
     /// Absent while it is dead.
-    now: Mutex<Option<Living>>,
-}
-
-/// A process and what it serves.
-#[derive(Clone)]
-pub struct Living {
-    pub process: Process,
-    pub service: Arc<Service>,
+    now: Mutex<Option<Arc<Service>>>,
 }
 
 impl Replicas {
     pub fn new(count: usize) -> Self {
         let replica = |number: usize| Replica {
             address: format!("replica{number}"),
-            machine: Machine::default(),
+            skew: Skew::default(),
             now: Mutex::default(),
         };
         Self(Arc::new((0..count).map(replica).collect()))
@@ -70,15 +55,15 @@ impl Replicas {
     /// Network and clocks are right again.
     pub fn heal(&self) {
         for replica in self.0.iter() {
-            replica.machine.set_clock();
-            if let Some(living) = &*replica.now.lock() {
-                living.process.connect();
+            replica.skew.store(0, Ordering::Relaxed);
+            if let Some(service) = &*replica.now.lock() {
+                service.process.connect();
             }
         }
     }
 
     /// Replicas that live now, by their number.
-    pub fn living(&self) -> Vec<Living> {
+    pub fn living(&self) -> Vec<Arc<Service>> {
         self.0.iter().filter_map(|replica| replica.now.lock().clone()).collect()
     }
 
@@ -87,14 +72,15 @@ impl Replicas {
         let Some(replica) = self.0.get(number) else { return };
         for incarnation in 1_u64.. {
             let name = format!("{}#{incarnation}", replica.address);
-            let process = Process::new(name, &replica.machine, world.deployment.release(number));
+            let process = Process::new(name, &replica.skew, world.deployment.release(number));
             let gate = Gate { world: world.clone(), process: process.clone() };
             let (service, tasks) = Service::begin(&gate);
             tasks.into_iter().for_each(|task| process.begin(task));
             world.note(&process.name, "begins", "", "");
-            *replica.now.lock() = Some(Living { process: process.clone(), service });
-            let life = process.live();
-            life.await;
+            let roll = mixed(world.seed ^ 0x57, incarnation * 31 + number as u64);
+            process.begin(service.clone().stop_some_time(roll).boxed());
+            *replica.now.lock() = Some(service);
+            process.live().await;
             *replica.now.lock() = None;
             world.died(&process);
             world.note(&process.name, "died", "", "");
@@ -103,8 +89,8 @@ impl Replicas {
         }
     }
 
-    /// What a replica answers to a client; nothing when it is dead, dies meanwhile, or the network loses the
-    /// request or the answer.
+    /// What a replica answers to a client; nothing when it is dead, dies meanwhile, takes no connections any
+    /// more, or the network loses the request or the answer.
     pub async fn ask<T: Send + 'static>(
         &self,
         world: &World,
@@ -118,22 +104,23 @@ impl Replicas {
         if kind == Some(Kind::Refused) {
             return None;
         }
-        let Living { process, service } = self.0.get(number)?.now.lock().clone()?;
+        let service = self.0.get(number)?.now.lock().clone()?;
+        let process = service.process.clone();
+        if process.shutdown.drained().is_cancelled() {
+            return None;
+        }
         let (answers, answer) = oneshot::channel();
-        let request = BEGIN_WORK.contains(&name).then(|| process.request());
-        process.begin(
-            async move {
-                let _request = request;
-                let mut answers = answers;
-                tokio::select! {
-                    biased;
-                    // Whoever asked has gone.
-                    () = answers.closed() => {}
-                    answer = work(service) => drop(answers.send(answer)),
-                }
+        let is_work = name.split(' ').nth(1).is_some_and(|verb| BEGIN_WORK.contains(&verb));
+        let counted = if is_work { &process.work } else { &process.looks };
+        process.begin(counted.task(async move {
+            let mut answers = answers;
+            tokio::select! {
+                biased;
+                // Whoever asked has gone.
+                () = answers.closed() => {}
+                answer = work(service) => drop(answers.send(answer)),
             }
-            .boxed(),
-        );
+        }));
         let answer = answer.await.ok();
         answer.filter(|_| kind != Some(Kind::LostAnswer))
     }

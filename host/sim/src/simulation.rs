@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use agent_core::testing::clock::SimulatedClock;
 use agent_core::words::Job;
-use run_service::invariants::Broken;
 use run_service::testing::Planted;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
@@ -19,7 +18,7 @@ use crate::faults::mutation::Mutation;
 use crate::faults::{Faults, Profile, Schedule, mixed};
 use crate::judge;
 use crate::replica::Replicas;
-use crate::world::{Counts, Line, World};
+use crate::world::{Outcome, World};
 
 const CLIENTS: u64 = 10;
 
@@ -58,16 +57,6 @@ pub struct Simulation {
     pub keeps_trace: bool,
 }
 
-#[derive(Debug)]
-pub struct Outcome {
-    pub broken: Option<Broken>,
-    pub counts: Counts,
-    /// Of everything that happened, in its order.
-    pub trace_hash: u64,
-    pub trace: Vec<Line>,
-    pub fired: Schedule,
-}
-
 impl Simulation {
     pub fn of(seed: u64) -> Self {
         Self { seed, ..Self::default() }
@@ -93,13 +82,7 @@ impl Simulation {
         };
         let world = World::new(self.seed, faults, self.mutation, self.keeps_trace);
         self.play(&world).await;
-        Outcome {
-            broken: world.broken(),
-            counts: world.counts(),
-            trace_hash: world.trace_hash(),
-            trace: world.take_trace(),
-            fired: world.fired(),
-        }
+        world.outcome()
     }
 
     async fn play(&self, world: &Arc<World>) {

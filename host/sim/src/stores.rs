@@ -4,12 +4,8 @@
 //! idempotency keys those of `backends::memory`.
 //!
 //! Here is a Redis with `appendfsync everysec`, in which the queue and the idempotency keys are: what it
-//! acknowledged within its last second is forgotten when it is restarted, of both to the same moment.
-//!
-//! | store | behind it | what it promises |
-//! |---|---|---|
-//! | queue, idempotency keys | Redis, or the database | Redis: all but the last second. Database: everything |
-//! | journals, records, conversations, webhooks | the database, or MongoDB for the first three | everything |
+//! acknowledged within its last second is forgotten when it is restarted, of both to the same moment. What
+//! each store promises in which deployment stands in `host/docs/evidence/simulation.md`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -23,9 +19,8 @@ use tokio::time::Instant;
 /// How often what was written is flushed to the disk.
 const FLUSHED_EVERY: Duration = Duration::from_secs(1);
 
-/// The keys of a deployment.
-#[derive(Debug)]
-pub struct ReferenceKeys(Mutex<Arc<MemoryIdempotency>>);
+/// The keys of a deployment, as they are now.
+pub type ReferenceKeys = Mutex<Arc<MemoryIdempotency>>;
 
 /// A server that keeps its jobs and keys every second.
 pub struct Redis {
@@ -42,27 +37,12 @@ struct Flushed {
     keys: MemoryIdempotency,
 }
 
-impl ReferenceKeys {
-    pub fn new(keys: MemoryIdempotency) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Arc::new(keys))))
-    }
-
-    /// The keys as they are now.
-    pub fn now(&self) -> Arc<MemoryIdempotency> {
-        self.0.lock().clone()
-    }
-}
-
 impl Redis {
     /// The server of that queue and of those keys, of which nothing is written yet.
     pub fn of(queue: &Arc<TestQueue>, keys: &Arc<ReferenceKeys>) -> Arc<Self> {
         let redis = Arc::new(Self { queue: queue.clone(), keys: keys.clone(), flushed: Mutex::default() });
         let server: Weak<Self> = Arc::downgrade(&redis);
-        queue.before_writes(move |_queue| {
-            if let Some(server) = server.upgrade() {
-                server.before_write();
-            }
-        });
+        queue.before_writes(move |_queue| server.upgrade().iter().for_each(|server| server.before_write()));
         redis
     }
 
@@ -70,7 +50,7 @@ impl Redis {
     pub fn before_write(&self) {
         let mut flushed = self.flushed.lock();
         if flushed.as_ref().is_none_or(|flushed| flushed.at.elapsed() >= FLUSHED_EVERY) {
-            let (jobs, keys) = (self.queue.held_now(), (*self.keys.now()).clone());
+            let (jobs, keys) = (self.queue.held_now(), MemoryIdempotency::clone(&self.keys.lock()));
             *flushed = Some(Flushed { at: Instant::now(), jobs, keys });
         }
     }
@@ -79,7 +59,7 @@ impl Redis {
     pub fn restart(&self) -> BTreeSet<String> {
         let flushed = self.flushed.lock().take().filter(|flushed| flushed.at.elapsed() < FLUSHED_EVERY);
         let Some(Flushed { jobs, keys, .. }) = flushed else { return BTreeSet::new() };
-        *self.keys.0.lock() = Arc::new(keys);
+        *self.keys.lock() = Arc::new(keys);
         self.queue.go_back(jobs)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::agent_loop::recorded_end;
@@ -66,8 +67,9 @@ struct State {
     broken: Option<Broken>,
     trace_hash: u64,
     trace: Vec<Line>,
-    /// Runs to which something is appended whose answer is not there yet.
-    appending: BTreeMap<String, Appending>,
+    /// Runs to which something is appended whose answer is not there yet: by whom, and how many events others
+    /// can be sure to read meanwhile.
+    appending: BTreeMap<String, (String, usize)>,
     dead: BTreeSet<String>,
     /// What calls were about that took longer than they should, and by how much.
     slowed: BTreeMap<String, Duration>,
@@ -82,20 +84,6 @@ struct State {
     claimed: BTreeMap<String, Epoch>,
     /// The epochs of what was appended.
     epochs: BTreeMap<String, Vec<Epoch>>,
-}
-
-/// An append that is under way.
-struct Appending {
-    by: String,
-    /// How many events others can be sure to read meanwhile.
-    visible: usize,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Crashes {
-    pub all: u64,
-    /// Deaths of a replica that held a job or carried a request's run.
-    pub with_work: u64,
 }
 
 /// One line of the time line.
@@ -116,12 +104,25 @@ pub struct Passage {
     pub fault: Option<Fault>,
 }
 
+/// What a simulation has come to.
+#[derive(Debug)]
+pub struct Outcome {
+    pub broken: Option<Broken>,
+    pub counts: Counts,
+    /// Of everything that happened, in its order.
+    pub trace_hash: u64,
+    pub trace: Vec<Line>,
+    pub fired: Schedule,
+}
+
 /// What is counted of a simulation.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     pub simulated: Duration,
     pub calls: u64,
-    pub crashes: Crashes,
+    pub crashes: u64,
+    /// Deaths of a replica that held a job or carried a request's run.
+    pub crashes_with_work: u64,
     pub kinds: BTreeMap<Kind, u64>,
     pub reached: BTreeMap<&'static str, u64>,
     /// How many replicas died at which call.
@@ -151,7 +152,7 @@ impl World {
         let queue = TestQueue::able(LEASE);
         let is_by_time = deployment.is_on_redis && mutation != Some(Mutation::NumbersGivenTwice);
         let queue = Arc::new(if is_by_time { queue.numbered_by_time() } else { queue });
-        let keys = ReferenceKeys::new(MemoryIdempotency::new(KeyBounds::default()));
+        let keys = Arc::new(ReferenceKeys::new(Arc::new(MemoryIdempotency::new(KeyBounds::default()))));
         Arc::new(Self {
             seed,
             mutation,
@@ -278,18 +279,41 @@ impl World {
 
     /// A process is about to die, with what it has under way.
     pub fn dies(&self, process: &Process, call: &'static str) {
-        let has_work = self.queue.held_by(&process.name) + process.requests_under_way() > 0;
+        let has_work = self.queue.held_by(&process.name) + process.work.under_way() > 0;
         let counts = &mut self.state.lock().counts;
         *counts.died_at.entry(call).or_default() += 1;
-        counts.crashes.all += 1;
-        counts.crashes.with_work += u64::from(has_work);
+        counts.crashes += 1;
+        counts.crashes_with_work += u64::from(has_work);
     }
 
     pub fn died(&self, process: &Process) {
         let mut state = self.state.lock();
         // What it had begun to write is there by now, or not at all.
-        state.appending.retain(|_, append| append.by != process.name);
-        state.dead.insert(process.name.clone());
+        state.appending.retain(|_, (by, _)| *by != process.name);
+        if !process.is_stopped.load(Ordering::Relaxed) {
+            state.dead.insert(process.name.clone());
+        }
+    }
+
+    /// A process has done what it does before it ends. One that has no answer to the end of an attempt counts
+    /// as dead all the same.
+    pub fn stopped(&self, process: &Process) {
+        let mut claims = self.promises.lock().claims.clone();
+        claims.retain(|_, claim| claim.by == process.name);
+        let is_sure = claims.values().all(|claim| !claim.is_told);
+        let is_its = |token: &String, id: &str| self.queue.token_of(id).as_ref() == Some(token);
+        claims.retain(|token, claim| !claim.is_told && is_its(token, &claim.job_id));
+        let left = claims.into_values().filter_map(|claim| self.queue.find(&claim.job_id));
+        let left = left.filter(|job| !self.is_undone(&job.id) && !self.was_slow(job, None));
+        // Whoever cancels a run in its journal has its worker leave the job to its lease.
+        let has_last = |kept: &[(Epoch, Event)]| kept.last().is_some_and(|(epoch, _)| *epoch == Epoch::FINAL);
+        let left = left.filter(|job| !self.runs.look(&job.run_id, has_last));
+        self.check(invariants::stopped(&process.name, &left.map(|job| job.id).collect::<Vec<_>>()));
+        if is_sure {
+            self.note(&process.name, "stopped", "", "in order");
+            self.reached("a process stopped in good order");
+            process.is_stopped.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether the process of that name died.
@@ -353,20 +377,11 @@ impl World {
         self.state.lock().broken.clone()
     }
 
-    pub fn trace_hash(&self) -> u64 {
-        self.state.lock().trace_hash
-    }
-
-    pub fn take_trace(&self) -> Vec<Line> {
-        std::mem::take(&mut self.state.lock().trace)
-    }
-
-    pub fn fired(&self) -> Schedule {
-        self.state.lock().fired.clone()
-    }
-
-    pub fn counts(&self) -> Counts {
-        Counts { simulated: self.began.elapsed(), ..self.state.lock().counts.clone() }
+    /// What a simulation has come to that is over.
+    pub fn outcome(&self) -> Outcome {
+        let State { broken, counts, trace_hash, trace, fired, .. } = std::mem::take(&mut *self.state.lock());
+        let counts = Counts { simulated: self.began.elapsed(), ..counts };
+        Outcome { broken, counts, trace_hash, trace, fired }
     }
 
     /// An append begins; until [`Self::appended`] others may read it without all but its first event.
@@ -378,13 +393,13 @@ impl World {
         let mut state = self.state.lock();
         let visible = length + usize::from(state.counts.calls.is_multiple_of(2));
         // What somebody else has just written is read by whoever writes behind it.
-        state.appending.insert(run_id.to_owned(), Appending { by: process.name.clone(), visible });
+        state.appending.insert(run_id.to_owned(), (process.name.clone(), visible));
     }
 
     /// An append of that process has ended.
     pub fn appended(&self, run_id: &str, process: &Process) {
         let mut state = self.state.lock();
-        if state.appending.get(run_id).is_some_and(|append| append.by == process.name) {
+        if state.appending.get(run_id).is_some_and(|(by, _)| *by == process.name) {
             state.appending.remove(run_id);
         }
     }
@@ -404,7 +419,7 @@ impl World {
 
     /// How many events of a run somebody reads who reads beside an append of several.
     pub fn visible(&self, run_id: &str) -> Option<usize> {
-        self.state.lock().appending.get(run_id).map(|append| append.visible)
+        self.state.lock().appending.get(run_id).map(|(_, visible)| *visible)
     }
 
     /// Whether the journal of a run says that it has come to its answer.

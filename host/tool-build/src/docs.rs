@@ -92,7 +92,6 @@ mod tests {
 
     use super::*;
 
-    /// Steps that a build reports.
     #[derive(Default)]
     struct ReportedSteps(RefCell<Vec<String>>);
 

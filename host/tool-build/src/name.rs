@@ -7,127 +7,20 @@ use crate::{Error, Result};
 /// The longest name, in bytes: what a tool's name may have, which is made of it.
 const LONGEST: usize = 63;
 
-/// Names that one of the languages or systems keeps for itself, as a package, a module or a file.
-const RESERVED: &[&str] = &[
-    "agent-tool",
-    "agent-host",
-    "agent-tool-sdk",
-    "aux",
-    "build",
-    "con",
-    "core",
-    "crate",
-    "deps",
-    "examples",
-    "false",
-    "incremental",
-    "main",
-    "node",
-    "nul",
-    "null",
-    "prn",
-    "proc-macro",
-    "sdk",
-    "self",
-    "std",
-    "super",
-    "target",
-    "test",
-    "tests",
-    "tool",
-    "true",
-    "wit-world",
-];
+/// Names that one of the languages or systems keeps for itself, as a package, a module or a file, with a space
+/// between two.
+const RESERVED: &str = "\
+    agent-tool agent-host agent-tool-sdk aux build con core crate deps examples false incremental main \
+    node nul null prn proc-macro sdk self std super target test tests tool true wit-world";
 
-/// Words of Rust, Python and JavaScript: the template's function has the name.
-const KEYWORDS: &[&str] = &[
-    "abstract",
-    "and",
-    "as",
-    "assert",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "case",
-    "catch",
-    "class",
-    "const",
-    "continue",
-    "debugger",
-    "def",
-    "default",
-    "del",
-    "delete",
-    "do",
-    "dyn",
-    "elif",
-    "else",
-    "enum",
-    "except",
-    "export",
-    "extends",
-    "extern",
-    "final",
-    "finally",
-    "fn",
-    "for",
-    "from",
-    "function",
-    "gen",
-    "global",
-    "if",
-    "impl",
-    "import",
-    "in",
-    "instanceof",
-    "interface",
-    "is",
-    "lambda",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "new",
-    "nonlocal",
-    "not",
-    "or",
-    "override",
-    "package",
-    "pass",
-    "priv",
-    "private",
-    "protected",
-    "pub",
-    "public",
-    "raise",
-    "ref",
-    "return",
-    "static",
-    "struct",
-    "switch",
-    "this",
-    "throw",
-    "trait",
-    "try",
-    "type",
-    "typeof",
-    "union",
-    "unsafe",
-    "unsized",
-    "use",
-    "var",
-    "virtual",
-    "void",
-    "where",
-    "while",
-    "with",
-    "yield",
-];
+/// Words of Rust, Python and JavaScript, with a space between two: the template's function has the name.
+const KEYWORDS: &str = "\
+    abstract and as assert async await become box break case catch class const continue debugger def \
+    default del delete do dyn elif else enum except export extends extern final finally fn for from \
+    function gen global if impl import in instanceof interface is lambda let loop macro match mod move \
+    mut new nonlocal not or override package pass priv private protected pub public raise ref return \
+    static struct switch this throw trait try type typeof union unsafe unsized use var virtual void \
+    where while with yield";
 
 /// Names that the templates of a language use: a function of that name would take the place of what is meant.
 fn used_in_templates(language: Language) -> &'static [&'static str] {
@@ -188,7 +81,7 @@ fn problem(name: &str) -> Option<String> {
 }
 
 fn is_reserved(name: &str) -> bool {
-    RESERVED.contains(&name) || KEYWORDS.contains(&name)
+    RESERVED.split(' ').chain(KEYWORDS.split(' ')).any(|word| word == name)
 }
 
 /// A name that is allowed and looks like this one.

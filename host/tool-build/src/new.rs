@@ -8,12 +8,10 @@ use crate::name;
 use crate::templates::{self, Example, LOCK};
 use crate::{Error, Result};
 
-/// What to make.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
     /// Of the project, its folder and its component; the tool's has underscores for hyphens.
     pub name: &'a str,
-    /// What it is written in.
     pub language: Language,
     /// What it does.
     pub example: Example,

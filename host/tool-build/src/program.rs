@@ -65,7 +65,6 @@ pub trait Progress {
     }
 }
 
-/// How a program ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) took: Duration,
@@ -82,7 +81,6 @@ impl Ended {
         lines.get(first..).unwrap_or_default().join("\n")
     }
 
-    /// Whether the output has one of these words.
     pub(crate) fn says(&self, words: &[&str]) -> bool {
         self.lines().any(|line| words.iter().any(|word| line.contains(word)))
     }

@@ -18,7 +18,6 @@ pub struct Project {
     pub folder: PathBuf,
     /// The name of its component, as its manifest has it.
     pub name: String,
-    /// What it is written in.
     pub language: Language,
 }
 
@@ -30,7 +29,6 @@ pub struct Surroundings {
     pub cargo_home: Option<PathBuf>,
 }
 
-/// A component that was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
     /// Name of the component; the file is the name and `.wasm`.
@@ -41,7 +39,6 @@ pub struct Built {
     pub digest: String,
     /// What it imports and exports.
     pub outside: Outside,
-    /// How long it took.
     pub took: Duration,
     /// The toolchain that made the component.
     pub toolchain: &'static str,
@@ -120,19 +117,25 @@ impl Project {
         Ok(Built { name, bytes, digest, outside, took, toolchain, toolchain_took })
     }
 
-    /// Whether a change of this path, which lies in the folder, is a change of the sources.
+    /// Whether a change of this path, which lies in the folder, is a change of the sources. Below a folder of
+    /// the project that is each file that no build makes: sources may include any (`include_str!`).
     #[must_use]
     pub fn is_source(&self, path: &Path) -> bool {
         const MADE: [&str; 7] =
             ["target", ".venv", "node_modules", "__pycache__", ".build", ".git", "Cargo.lock"];
         let Ok(inside) = path.strip_prefix(&self.folder) else { return false };
         let mut names = inside.components().filter_map(|part| part.as_os_str().to_str());
-        let is_made = names.any(|name| MADE.contains(&name) || name.starts_with('.') || name.ends_with('~'));
+        let is_made =
+            names.any(|name| MADE.contains(&name) || name.starts_with(['.', '#']) || name.ends_with('~'));
+        let is_below = inside.components().nth(1).is_some();
         let extension = inside.extension().and_then(|extension| extension.to_str());
+        let is_of_source = match extension {
+            Some("rs" | "toml" | "wit" | "py" | "js" | "mjs" | "ts" | "json") => true,
+            Some("wasm" | "sig") => false,
+            Some(_) | None => is_below,
+        };
         !is_made
-            && extension.is_some_and(|found| {
-                matches!(found, "rs" | "toml" | "wit" | "py" | "js" | "mjs" | "ts" | "json")
-            })
+            && is_of_source
             && inside.file_name().is_none_or(|name| {
                 name != "package-lock.json" && name != "cases.toml" && name != "policy.toml"
             })
@@ -213,8 +216,17 @@ mod tests {
     #[test]
     fn what_a_build_makes_is_no_source() {
         let project = Project { folder: "/a b".into(), name: "x".into(), language: Language::Rust };
-        for source in ["src/lib.rs", "sdk/src/http.rs", "Cargo.toml", "tools.py", "tools.ts", "wit/world.wit"]
-        {
+        for source in [
+            "src/lib.rs",
+            "sdk/src/http.rs",
+            "Cargo.toml",
+            "tools.py",
+            "tools.ts",
+            "wit/world.wit",
+            "src/prompt.md",
+            "data/cities.csv",
+            "data/LICENCE",
+        ] {
             assert!(project.is_source(&Path::new("/a b").join(source)), "{source}");
         }
         for other in [
@@ -228,6 +240,9 @@ mod tests {
             "package-lock.json",
             "cases.toml",
             "README.md",
+            "src/#lib.rs#",
+            "out/x.wasm",
+            "target/debug/data.csv",
         ] {
             assert!(!project.is_source(&Path::new("/a b").join(other)), "{other}");
         }

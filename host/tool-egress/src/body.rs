@@ -101,7 +101,6 @@ impl RequestBody {
         (body, watch)
     }
 
-    /// Records what is sent.
     pub(super) fn record(&mut self, into: BoundedBody) {
         self.recorded = Some(into);
     }

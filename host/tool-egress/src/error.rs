@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
 use outbound::{ConnectError, ForbiddenAddr, Reach};
@@ -119,7 +118,6 @@ pub enum Place {
     Body,
 }
 
-/// What is wrong with a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUri {
     #[error("its URL has no scheme or no host; write the whole URL")]
@@ -295,7 +293,6 @@ fn forbidden(host: &str, addresses: &[ForbiddenAddr]) -> String {
 }
 
 impl ErrorKind {
-    /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         let name: StrDeserializer<'_, NoSuchName> = name.into_deserializer();
         Self::deserialize(name).ok()
@@ -306,13 +303,6 @@ impl ErrorKind {
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
-    }
-}
-
-/// For what reads bodies as streams of `io::Result`.
-impl From<EgressError> for io::Error {
-    fn from(error: EgressError) -> Self {
-        Self::other(error)
     }
 }
 

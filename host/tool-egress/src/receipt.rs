@@ -25,7 +25,6 @@ pub struct Receipt {
     pub sent_bytes: u64,
     pub received_bytes: u64,
     pub hosts: Vec<HostReceipt>,
-    /// Requests to hosts that are not listed.
     pub unlisted_host_requests: u32,
     /// Names of the secrets that were injected.
     pub secrets: Vec<String>,

@@ -14,7 +14,6 @@ use crate::budget::CallBudget;
 use crate::error::EgressError;
 use crate::receipt::Ledger;
 
-/// What all calls share.
 #[derive(Debug)]
 pub(super) struct EgressShared {
     /// Does the I/O of requests that are made where guests compute.

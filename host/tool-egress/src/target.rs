@@ -12,7 +12,6 @@ use outbound::{Host, Origin, Scheme};
 
 use crate::error::InvalidUri;
 
-/// Longest URI.
 pub(crate) const MAX_URI_BYTES: usize = 8 * 1024;
 
 /// Longest name, RFC 1035.
@@ -57,7 +56,6 @@ impl Target {
         Ok(Self { origin: Origin { scheme, host, port }, path_and_query })
     }
 
-    /// The header `Host`.
     pub(crate) fn host_header(&self) -> Result<HeaderValue, InvalidUri> {
         HeaderValue::try_from(self.origin.authority()).map_err(|_| InvalidUri::Host)
     }

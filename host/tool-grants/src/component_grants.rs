@@ -33,7 +33,6 @@ use crate::secret_sources;
 /// Most grants that are kept: what is forgotten is made again.
 const MOST_KEPT: usize = 1_000;
 
-/// What components are granted.
 pub struct ComponentGrants {
     /// Absent where there is to be no file: then nothing is granted.
     store: Option<PolicyStore>,
@@ -107,7 +106,6 @@ impl ComponentGrants {
         })
     }
 
-    /// The policy in force.
     pub fn current(&self) -> Arc<Policy> {
         self.store.as_ref().map_or_else(|| self.nothing.clone(), PolicyStore::current)
     }

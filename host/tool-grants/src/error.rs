@@ -22,7 +22,6 @@ pub enum GrantError {
         "imports {import}, and the policy (TOOLS_POLICY) does not grant it {what}: the log has the lines to write"
     )]
     NotGranted {
-        /// What it imports, by name.
         import: &'static str,
         /// What it would be granted.
         what: &'static str,
@@ -42,7 +41,6 @@ pub enum GrantError {
         "has limits.fuel in its lines of the policy, and instructions are not counted: set TOOL_FUEL_METERING=on, or take it out"
     )]
     FuelNotCounted,
-    /// The policy names an MCP server with other tools.
     #[error(
         "is an MCP server with other tools than those that its [[mcp]] in the policy (TOOLS_POLICY) is bound to: look at them, and name digest = \"{digest}\""
     )]

@@ -115,7 +115,6 @@ impl Granted {
         self.limits.fuel
     }
 
-    /// Whether there is a secret of that name.
     pub fn has_secret(&self, name: &str) -> bool {
         let has = self.policy.secret_names().contains(name);
         if let (false, Some(learning)) = (has, &self.learning) {

@@ -78,7 +78,6 @@ pub enum Reload {
 /// The value of an environment variable, if it is set and text.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Where the policy is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyFile {
     /// In this file, which must be there.
@@ -146,7 +145,6 @@ impl PolicyStore {
         Ok(Self { path, current: ArcSwap::from_pointee(policy), reading: Mutex::default(), state })
     }
 
-    /// What is in force.
     pub fn current(&self) -> Arc<Policy> {
         self.current.load_full()
     }
@@ -156,7 +154,6 @@ impl PolicyStore {
         self.state.lock().fault.clone()
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -7,7 +7,6 @@
 //! nothing of the value.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use agent_core::secret::Secret;
@@ -22,11 +21,13 @@ const MOST_BYTES: usize = 8 << 10;
 pub(crate) type Secrets = BTreeMap<String, Secret>;
 
 /// Secrets that are not there or of no use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub(crate) struct SecretProblems(Vec<SecretProblem>);
 
 /// One of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the secret {secret:?} of the component {component:?}: {what}")]
 pub(crate) struct SecretProblem {
     pub(crate) component: String,
     pub(crate) secret: String,
@@ -117,29 +118,6 @@ fn check(text: &str, placement: &Placement) -> Result<(), &'static str> {
     }
     Ok(())
 }
-
-impl SecretProblems {
-    /// One entry per secret.
-    #[cfg(test)]
-    pub(crate) fn all(&self) -> &[SecretProblem] {
-        &self.0
-    }
-}
-
-impl fmt::Display for SecretProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the secret {:?} of the component {:?}: {}", self.secret, self.component, self.what)
-    }
-}
-
-impl fmt::Display for SecretProblems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts = self.0.iter().map(ToString::to_string).collect::<Vec<_>>();
-        f.write_str(&texts.join("\n"))
-    }
-}
-
-impl std::error::Error for SecretProblems {}
 
 #[cfg(test)]
 mod tests {
@@ -234,7 +212,7 @@ mod tests {
         let two = "[[component.http]]\nhost = \"a.test\"\n[[component.secret]]\nname = \"k1\"\nenv = \"A\"\nquery = \"a\"\n\
                    hosts = [\"a.test\"]\n[[component.secret]]\nname = \"k2\"\nenv = \"B\"\nquery = \"b\"\nhosts = [\"a.test\"]\n";
         let problems = resolve(&entry_with(two), &|_| None, Path::new("/")).unwrap_err();
-        let names: Vec<_> = problems.all().iter().map(|problem| problem.secret.as_str()).collect();
+        let names: Vec<_> = problems.0.iter().map(|problem| problem.secret.as_str()).collect();
         assert_eq!(names, ["k1", "k2"]);
     }
 }

@@ -14,7 +14,6 @@ pub(super) fn text_with(lines: &str) -> String {
     format!("[[component]]\nname = \"a\"\ndigest = \"{}\"\n{lines}", digest('a'))
 }
 
-/// An entry for `a`, with those lines.
 pub(super) fn entry_with(lines: &str) -> Arc<Entry> {
     file::parse(&text_with(lines)).unwrap().entries()[0].clone()
 }

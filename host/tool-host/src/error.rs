@@ -25,11 +25,7 @@ pub enum LoadError {
     BadFileName,
     /// The file is larger than a component may be.
     #[error("has more than {most} bytes, the most a component may have")]
-    TooLarge {
-        /// What it may have.
-        most: u64,
-    },
-    /// The file is empty.
+    TooLarge { most: u64 },
     #[error("is empty: send all of it, or write it aside and rename it into the folder")]
     Empty,
     /// The file is not WebAssembly, or only a part of it.
@@ -40,7 +36,6 @@ pub enum LoadError {
     /// The file is something else that is easily recognized.
     #[error("is not a WebAssembly component but {0}")]
     SomethingElse(&'static str),
-    /// The file is a core module.
     #[error(
         "is a core module, not a component; wrap it with `wasm-tools component new` or build it as wit/README.md says"
     )]
@@ -70,7 +65,6 @@ pub enum LoadError {
         "has {found} imports; it may have {most}, because operators are shown all of them: build it without those that it does not need"
     )]
     TooManyImports {
-        /// How many it has.
         found: usize,
         /// How many it may have.
         most: usize,
@@ -83,12 +77,10 @@ pub enum LoadError {
         "imports {0}, which this host does not grant to tools: build it without, for agent:tool@0.1.1, WASI 0.2 and nothing else"
     )]
     Ungranted(String),
-    /// The policy has other names for its tools, and they cannot have them.
     #[error(
         "cannot have the tool names that `rename` in its lines of the policy (TOOLS_POLICY) gives it: {0}"
     )]
     Renamed(String),
-    /// The component does not compile.
     #[error("does not compile: {0}")]
     Compile(String),
     /// No compiler could be started, or there is no room for what it would write.
@@ -111,7 +103,6 @@ pub enum LoadError {
         "exports agent:tool/tool with other functions than the contract has: {0}; build it against wit/tool.wit as it is, and give `describe` and `call` the parameters and results that stand there"
     )]
     Signature(String),
-    /// `describe` did not return.
     #[error(
         "fails in its describe function: {0}; it is called once, when the component is loaded, and must return its tools without help (what it logged stands in the log)"
     )]
@@ -127,7 +118,6 @@ pub enum LoadError {
     Definition {
         /// The tool's name, as described.
         tool: String,
-        /// What is wrong with it.
         problem: String,
     },
     /// The component is in the folder, and nobody has approved it.
@@ -144,9 +134,7 @@ pub enum LoadError {
         .found.digest, .found.facts_digest
     )]
     DescribedOtherwise {
-        /// The differences, in words.
         differences: String,
-        /// The component.
         name: String,
         /// How it describes itself.
         found: Box<FoundDescription>,
@@ -165,7 +153,6 @@ pub enum LoadError {
     /// The bytes of a version are not there any more, or are others.
     #[error("has a version whose bytes are gone: upload or install it again, or roll back to another one")]
     Gone,
-    /// An MCP server did not list its tools.
     #[error(
         "is an MCP server that {0}, and its tools are absent until it lists them: the log says why; it is tried again"
     )]

@@ -53,7 +53,6 @@ pub struct Cost {
 /// The tool set after a change.
 #[derive(Debug, Clone, Copy)]
 pub struct SetReport<'a> {
-    /// The tools that serve.
     pub tools: &'a [ToolListing],
     /// The components that could not be loaded.
     pub faults: &'a [ToolFault],
@@ -61,11 +60,9 @@ pub struct SetReport<'a> {
     pub swapped: bool,
 }
 
-/// One tool that serves.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolListing {
-    /// Name of the tool.
     pub tool: String,
     /// Name of its component: the file's name without `.wasm`.
     pub component: String,

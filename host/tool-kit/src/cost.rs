@@ -13,7 +13,6 @@ pub struct Sample {
     pub memory_bytes: u64,
     /// Instructions, where they are counted.
     pub fuel: Option<u64>,
-    /// Bytes of the answer.
     pub output_bytes: u64,
 }
 
@@ -124,7 +123,6 @@ impl Row {
     }
 }
 
-/// The rows as a table.
 pub fn table(rows: &[Row]) -> String {
     let has_fuel = rows.iter().any(|row| row.fuel.is_some());
     let mut cells = vec![

@@ -19,7 +19,6 @@ pub struct Expectation {
     pub output: Option<String>,
     /// The whole answer as JSON; numbers are equal when their values are.
     pub json: Option<Value>,
-    /// Texts that are in it.
     pub contains: Vec<String>,
     /// Pattern that fits somewhere in it.
     pub matches: Option<Regex>,

@@ -25,7 +25,6 @@ pub struct Finding {
     pub tool: Option<String>,
     /// What was found and what to do about it.
     pub text: String,
-    /// The command that shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
@@ -47,7 +46,6 @@ impl Weight {
     }
 }
 
-/// Whether there is a fault.
 pub fn has_fault(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.weight == Weight::Fault)
 }

@@ -17,13 +17,10 @@ const MOST_DEPTH: usize = 32;
 /// A tool as it describes itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
-    /// Name of the tool.
     pub name: &'a str,
     /// What the model is told.
     pub description: &'a str,
-    /// The schema of its arguments.
     pub input_schema: &'a Value,
-    /// Whether it has a schema of its answers.
     pub has_output_schema: bool,
     /// What it adds to every call of the model.
     pub prompt_tokens: u64,

@@ -10,7 +10,6 @@ pub struct HttpLine {
     pub method: String,
     /// The whole URL, query included.
     pub url: String,
-    /// What it is answered with.
     pub answer: Mock,
     /// How long the answer is held back.
     pub delay_ms: u64,
@@ -27,11 +26,9 @@ impl HttpLine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mock {
     Response {
-        /// Status of the response.
         status: u16,
         /// Headers of the response, names in lower case.
         headers: Vec<(String, String)>,
-        /// Body of the response.
         body: Vec<u8>,
     },
     /// None, for this reason: `connection-refused`.
@@ -59,13 +56,11 @@ pub enum Trouble {
     Silent,
     /// The server fails.
     Error500,
-    /// The server is busy.
     Busy429,
     /// A page in place of what was asked for.
     Html,
     /// An answer that ends in the middle.
     HalfJson,
-    /// Nothing at all.
     Empty,
     /// Far more than was asked for.
     Huge,
@@ -137,7 +132,6 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Answers with these.
     pub fn new(lines: Vec<HttpLine>) -> Self {
         Self { lines, used: 0, unexpected: vec![] }
     }

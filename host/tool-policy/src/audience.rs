@@ -29,7 +29,6 @@ impl Audience {
         self.users.is_none() && self.tiers.is_none() && self.roles.is_none()
     }
 
-    /// Whether this caller may.
     pub fn admits(&self, caller: &Caller<'_>) -> bool {
         let matches = |list: &Option<BTreeSet<String>>, own: Option<&str>| {
             list.as_ref().zip(own).is_some_and(|(list, own)| list.contains(own))

@@ -54,7 +54,6 @@ pub struct ResolvedLimits {
     pub http_bytes: u64,
 }
 
-/// A request that is allowed.
 #[derive(Debug)]
 pub struct EffectiveRequest<'a> {
     /// Whether it may go to a private address.

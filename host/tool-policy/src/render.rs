@@ -12,7 +12,6 @@ use super::model::{
     SecretSource, default_methods,
 };
 
-/// A policy, as a file.
 pub fn policy<'a>(
     components: impl Iterator<Item = &'a ComponentPolicy>,
     rolls_back_on_traps: bool,
@@ -148,7 +147,6 @@ fn audience(text: &mut String, entry: &ComponentPolicy) {
     }
 }
 
-/// One `[[component.http]]`.
 pub(crate) fn http(text: &mut String, rule: &HttpRule) {
     text.push_str("[[component.http]]\n");
     line(text, "scheme", Quoted(rule.scheme.as_str()));

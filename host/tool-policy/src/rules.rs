@@ -17,7 +17,6 @@ use super::text::{brief, listed};
 /// Most bytes of an authority as a guest writes it: a host and a port.
 const MOST_AUTHORITY_BYTES: usize = 320;
 
-/// Most bytes of a method.
 const MOST_METHOD_BYTES: usize = 32;
 
 /// Hosts that a refusal names at most.
@@ -45,7 +44,6 @@ pub struct Target {
     pub query: Option<String>,
 }
 
-/// A request that is allowed.
 #[derive(Debug)]
 pub struct Allowed<'a> {
     /// Whether one of the lines that allow it allows private addresses.

@@ -24,7 +24,6 @@ use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a signature file.
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
 const DOMAIN: &[u8] = b"agent-host component signature v1\0";
@@ -42,7 +41,6 @@ pub struct SignerKey([u8; 32]);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedSigner(SignerKey);
 
-/// A private key.
 pub struct SigningKey {
     pair: Ed25519KeyPair,
     public: SignerKey,

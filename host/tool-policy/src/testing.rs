@@ -20,12 +20,10 @@ pub(super) fn text_with(lines: &str) -> String {
     format!("[[component]]\nname = \"a\"\ndigest = \"{}\"\n{lines}", digest('a'))
 }
 
-/// The policy of that text.
 pub(super) fn policy(text: &str) -> Policy {
     file::parse(text).unwrap_or_else(|problems| panic!("{problems}\n{text}"))
 }
 
-/// An entry for `a`, with those lines.
 pub(super) fn entry_with(lines: &str) -> Arc<Entry> {
     policy(&text_with(lines)).entries()[0].clone()
 }

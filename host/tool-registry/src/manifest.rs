@@ -21,10 +21,8 @@ use crate::component_names::ComponentNames;
 use crate::digest::Digest;
 use crate::reference::shown;
 
-/// The annotation with the signature.
 pub(crate) const SIGNATURE: &str = "agent-host.component.signature";
 
-/// The annotation with the name that was signed.
 pub(crate) const SIGNED_NAME: &str = "agent-host.component.name";
 
 /// The media type of manifests that we write.

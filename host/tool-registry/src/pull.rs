@@ -20,15 +20,12 @@ const MOST_MANIFEST_BYTES: u64 = 1 << 20;
 /// What was pulled. Component and manifest have the digests that are said.
 #[derive(Debug, Clone)]
 pub struct Pulled {
-    /// The bytes of the component.
     pub component: Bytes,
     /// What belongs into `<name>.wasm.sig`, if it was published with a signature. Nobody has verified it yet.
     pub signature: Option<Bytes>,
     /// The name that the signature is said to be for.
     pub signed_name: Option<String>,
-    /// The digest of the manifest.
     pub manifest_digest: Digest,
-    /// The digest of the component.
     pub component_digest: Digest,
     /// Reference to the same place with the manifest's digest: it never means anything else.
     pub reference_pinned: Reference,

@@ -15,21 +15,16 @@ use crate::reference::Reference;
 use crate::session::client::Client;
 use crate::session::{Access, Outgoing, Session};
 
-/// What is to be published.
 #[derive(Debug, Clone)]
 pub struct Publication<'a> {
-    /// The bytes of a component.
     pub component: Bytes,
     /// The name that was signed and the signature, as `<name>.wasm.sig` has it.
     pub signed: Option<(&'a str, &'a [u8])>,
 }
 
-/// What was published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
-    /// The digest of the manifest.
     pub manifest_digest: Digest,
-    /// The digest of the component.
     pub component_digest: Digest,
     /// Where it can be pulled from, for good.
     pub reference_pinned: Reference,

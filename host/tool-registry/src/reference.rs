@@ -127,7 +127,6 @@ impl Reference {
         &self.repository
     }
 
-    /// The tag, if it has one.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }

@@ -30,7 +30,6 @@ use crate::session::body::{Bounds, unreachable};
 use crate::session::challenge::Challenge;
 use crate::session::client::Client;
 
-/// Most redirects of one request.
 const MOST_REDIRECTS: usize = 5;
 
 /// Most bytes of a token service's answer.
@@ -62,7 +61,6 @@ pub(crate) struct Session<'a> {
     is_on_internet: bool,
 }
 
-/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing {
     pub(crate) method: Method,

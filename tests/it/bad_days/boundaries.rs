@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use acceptance::{Component, Gate, Model, Service, Stores, Token, asks_for_all, eventually, says};
+use acceptance::{Component, Gate, Model, Service, Stores, Token, eventually, says};
 use serde_json::{Value, json};
 use test_servers::Proxy;
 use tokio::time::sleep;
@@ -99,9 +99,8 @@ async fn check_every_boundary(stores: Stores) {
     gates.into_iter().for_each(Gate::open);
     let service = lives.begin(FOR_EVER).await;
 
-    let done = service.user(&token).ended_job(&job).await;
+    let done = service.user(&token).completed_job(&job, "done").await;
     let result = &done["result"];
-    assert_eq!((&done["status"], &result["output"]), (&json!("completed"), &json!("done")), "{done:#}");
     assert_eq!((&done["attemptsMade"], &result["iterations"]), (&json!(1), &json!(4)), "{done:#}");
     assert_eq!(result["toolCalls"].as_array().map(Vec::len), Some(3), "{done:#}");
     let known: Vec<_> = model.calls().iter().map(|call| call.tool_results().len()).collect();
@@ -118,60 +117,6 @@ on_each! { check_every_boundary:
     a_run_in_postgres_survives_a_kill_at_every_boundary = Stores::postgres().await;
     a_run_of_a_job_on_redis_survives_a_kill_at_every_boundary = Stores::redis_and_postgres().await;
     a_run_in_a_document_store_survives_a_kill_at_every_boundary = Stores::redis_and_mongo().await;
-}
-
-/// The calls of one reply are answered one by one, and so they are journaled.
-#[tokio::test]
-async fn of_three_calls_in_one_reply_those_that_were_answered_are_not_made_again() {
-    let (stores, model) = (Stores::embedded(), Model::openai().await);
-    let calculate = |expression: &str| ("calculate", json!({ "expression": expression }));
-    let calls = [calculate("70000 + 7"), (LASTING, lasting(12)), calculate("80000 + 8")];
-    model.plays(asks_for_all(calls)).says("done");
-    let mut lives = Lives::new(&stores, &model);
-    let service = lives.begin(FOR_EVER).await;
-    let token = Token::of("u");
-    let job = service.user(&token).job_for("work").await;
-    tool_has_begun(&service).await;
-    eventually("two answers to be in the journal", async || {
-        ["70007", "80008"].iter().all(|answer| stores.sqlite_holds(answer)).then_some(())
-    })
-    .await;
-    lives.kill(service).await;
-    assert!((lives.tool_calls - 2.0).abs() < 0.5, "{}", lives.tool_calls);
-
-    let service = lives.begin(AT_ONCE).await;
-    let done = service.user(&token).ended_job(&job).await;
-    assert_eq!(done["status"], "completed", "{done:#}");
-    assert!((tool_calls(&service).await - 1.0).abs() < 0.5, "only the one that was cut off is made again");
-    let calls = model.calls();
-    let results = calls[1].tool_results();
-    assert_eq!((calls.len(), results.len()), (2, 3));
-    assert!(results[0].contains("70007") && results[2].contains("80008"), "in the order asked: {results:?}");
-}
-
-/// A tool that says neither that it is read-only nor that it is idempotent may have acted when its worker was
-/// killed.
-#[tokio::test]
-async fn a_call_that_may_have_had_an_effect_is_not_made_again_after_a_kill() {
-    let (stores, model) = (Stores::embedded(), Model::openai().await);
-    model.asks_for("loop_forever", json!({}));
-    model.says("done");
-    let mut lives = Lives::new(&stores, &model);
-    let service = lives.begin(FOR_EVER).await;
-    let token = Token::of("u");
-    let job = service.user(&token).job_for("work").await;
-    let journaled = async || stores.sqlite_holds("tools_started").then_some(());
-    eventually("the call to be in the journal", journaled).await;
-    lives.kill(service).await;
-
-    let service = lives.begin(FOR_EVER).await;
-    let done = service.user(&token).ended_job(&job).await;
-    assert_eq!(done["status"], "completed", "{done:#}");
-    assert_eq!(done["result"]["toolCalls"][0]["outcome"], "interrupted", "{done:#}");
-    let calls = model.calls();
-    let told = calls[1].tool_results();
-    assert!(told[0].contains("it is not known whether it had an effect"), "{told:?}");
-    assert!(tool_calls(&service).await < 0.5, "it was made again");
 }
 
 /// Kills the worker when the last reply is in the journal and the queue, behind `proxy`, does not know yet.
@@ -195,8 +140,7 @@ async fn check_the_last_boundary(stores: Stores, variable: &str, url: String, pr
     proxy.reset().await;
 
     let service = stores.service(&model).env("PORT", service.address().port().to_string()).start().await;
-    let done = service.user(&token).ended_job(&job).await;
-    assert_eq!((&done["status"], &done["result"]["output"]), (&json!("completed"), &json!("42")), "{done:#}");
+    service.user(&token).completed_job(&job, "42").await;
     assert_eq!(model.calls().len(), 2);
     assert!(tool_calls(&service).await < 0.5);
 }

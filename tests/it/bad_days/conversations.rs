@@ -1,8 +1,6 @@
-//! Kept conversations over real stores: the worker of a job is killed in the middle of one, and what a client
-//! of OpenAI has begun is found by another process.
+//! Kept conversations over real stores: the worker of a job is killed in the middle of one.
 
 use acceptance::{Model, Service, Stores, Token, says};
-use reqwest::Method;
 use serde_json::{Value, json};
 
 fn asks(query: &str) -> Value {
@@ -46,39 +44,4 @@ async fn check_a_killed_worker(stores: &Stores) {
 on_each! { check_a_killed_worker:
     the_turn_of_a_killed_workers_job_is_appended_once_on_sqlite = &Stores::embedded();
     the_turn_of_a_killed_workers_job_is_appended_once_on_redis_and_mongodb = &Stores::redis_and_mongo().await;
-}
-
-/// One in which nothing is said outlives the process that has begun it, with what is attached to it.
-async fn check_a_conversation_of_openai(stores: &Stores) {
-    let model = Model::openai().await;
-    let token = Token::of("u");
-    let begun = {
-        let mut service: Service = stores.service(&model).start().await;
-        let body = json!({ "metadata": { "order": "4711" } }).to_string();
-        let begun = service.user(&token).post("/v1/conversations", body).await.json();
-        service.killed().await;
-        begun
-    };
-    let service = stores.service(&model).start().await;
-    let user = service.user(&token);
-    let path = format!("/v1/conversations/{}", begun["id"].as_str().unwrap_or_default());
-    assert_eq!(user.get(&path).await.json(), begun);
-    model.says("Hello, Ada!");
-    let asks = json!({ "model": "agent", "input": "I am Ada.", "conversation": begun["id"] }).to_string();
-    let answered = user.post("/v1/responses", asks).await;
-    assert_eq!(answered.status, 200, "{answered}");
-    let items = user.get(&format!("{path}/items?order=asc")).await.json();
-    let said: Vec<_> =
-        items["data"].as_array().into_iter().flatten().map(|it| &it["content"][0]["text"]).collect();
-    assert_eq!(said, ["I am Ada.", "Hello, Ada!"], "{items}");
-    let first = format!("{path}/items/{}", items["first_id"].as_str().unwrap_or_default());
-    assert_eq!(user.request(Method::DELETE, &first).send().await.unwrap().status(), 200);
-    let left = user.get(&format!("{path}/items")).await.json();
-    assert_eq!(left["data"][0], items["data"][1], "{left}");
-    assert_eq!(user.get(&path).await.json(), begun);
-}
-
-on_each! { check_a_conversation_of_openai:
-    a_conversation_of_openai_outlives_its_process_on_sqlite = &Stores::embedded();
-    a_conversation_of_openai_outlives_its_process_on_redis_and_mongodb = &Stores::redis_and_mongo().await;
 }

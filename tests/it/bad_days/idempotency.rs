@@ -1,5 +1,4 @@
-//! Idempotency keys over real stores and processes: two replicas at once, a process that is killed, a service
-//! without a store.
+//! Idempotency keys over real stores and processes: a process that is killed, a service without a store.
 
 use acceptance::{Answer, Model, Service, Stores, Task, Token, User, eventually, says};
 use reqwest::Method;
@@ -13,48 +12,6 @@ async fn keyed(user: &User, key: &str, path: &str, query: &str) -> Answer {
 
 fn is_replay(answer: &Answer) -> bool {
     answer.header("idempotent-replayed") == "true"
-}
-
-/// The first request is with the model while the second one comes.
-async fn two_at_once_are_one(stores: &Stores) {
-    let model = Model::openai().await;
-    let gate = model.holds(says("hello"));
-    let (one, other) = tokio::join!(stores.service(&model).start(), stores.service(&model).start());
-    let (first, second) = (one.user(Token::of("u")), other.user(Token::of("u")));
-    let waiting = Task::begin(async move { keyed(&first, "k", "/api/agent", "hi").await });
-    model.was_asked(1).await;
-    let conflict = keyed(&second, "k", "/api/agent", "hi").await;
-    assert_eq!((conflict.status, conflict.header("retry-after")), (409, "1"), "{conflict}");
-    let different = keyed(&second, "k", "/api/agent", "ho").await;
-    assert_eq!(different.status, 422, "{different}");
-    gate.open();
-    let answer = waiting.ended().await;
-    assert_eq!((answer.status, is_replay(&answer)), (200, false), "{answer}");
-    let again = keyed(&second, "k", "/api/agent", "hi").await;
-    assert_eq!((again.status, &again.body, is_replay(&again)), (200, &answer.body, true), "{again}");
-    assert_eq!(model.calls().len(), 1);
-}
-
-on_each! { two_at_once_are_one:
-    two_requests_with_one_key_on_two_replicas_are_one_with_redis = &Stores::redis_and_postgres().await;
-    two_requests_with_one_key_on_two_replicas_are_one_with_a_database_alone = &Stores::postgres().await;
-}
-
-#[tokio::test]
-async fn a_job_that_is_submitted_many_times_at_once_is_one_job() {
-    let (stores, model) = (Stores::redis_and_postgres().await, Model::openai().await);
-    model.always(|_request| says("done"));
-    let (one, other) = tokio::join!(stores.service(&model).start(), stores.service(&model).start());
-    let users = [one.user(Token::of("u")), other.user(Token::of("u"))];
-    let submissions = (0..8).map(|number| keyed(&users[number % 2], "k", "/api/agent/async", "hi"));
-    let answers = futures::future::join_all(submissions).await;
-    let accepted: Vec<_> = answers.iter().filter(|answer| answer.status == 202).collect();
-    assert!(!accepted.is_empty() && answers.iter().all(|answer| [202, 409].contains(&answer.status)));
-    assert!(accepted.iter().all(|answer| answer.body == accepted[0].body));
-    let job = accepted[0].json()["jobId"].as_str().unwrap().to_owned();
-    assert_eq!(users[0].ended_job(&job).await["status"], "completed");
-    assert_eq!(users[1].jobs("").await.json()["data"].as_array().unwrap().len(), 1);
-    assert_eq!(model.calls().len(), 1);
 }
 
 /// `kill -9` while the request is with the model: the key is free when its lease has ended, on another
@@ -86,20 +43,6 @@ async fn a_killed_process_gives_its_keys_free() {
     .await;
     assert_eq!((again.status, is_replay(&again)), (200, false), "{again}");
     assert!(is_replay(&keyed(&second, "k", "/api/agent", "hi").await));
-}
-
-#[tokio::test]
-async fn a_key_in_the_database_outlives_the_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let model = Model::saying("hello").await;
-    let start = || Service::variant_b().model(&model).sqlite_in(folder.path()).start();
-    let one = start().await;
-    let first = keyed(&one.user(Token::of("u")), "k", "/api/agent", "hi").await;
-    assert_eq!(first.status, 200, "{first}");
-    one.stop().await;
-    let other = start().await;
-    let again = keyed(&other.user(Token::of("u")), "k", "/api/agent", "hi").await;
-    assert_eq!((again.status, &again.body, is_replay(&again)), (200, &first.body, true));
 }
 
 #[tokio::test]

@@ -1,10 +1,7 @@
 //! Jobs that can come to no good end: they are given up after three attempts, and say why.
 
-use std::time::Duration;
-
-use acceptance::{Gate, Model, Play, Stores, Token, says};
+use acceptance::{Gate, Model, Stores, Token, says};
 use serde_json::json;
-use tokio::time::sleep;
 
 /// A job that kills its worker at the same step each time. What waits behind it is done all the same.
 async fn check_a_killer(stores: Stores) {
@@ -39,36 +36,4 @@ async fn check_a_killer(stores: Stores) {
 on_each! { check_a_killer:
     a_job_in_the_database_that_kills_three_workers_has_failed = Stores::embedded();
     a_job_on_redis_that_kills_three_workers_has_failed = Stores::redis().await;
-}
-
-/// The worker learns from answers to others that it is not the provider.
-#[tokio::test]
-async fn a_job_that_fails_while_others_are_answered_is_tried_three_times() {
-    for stores in Stores::of_each_queue().await {
-        let model = Model::openai().await;
-        model.always(|request| match request.user_text().as_str() {
-            "work" => Play::Whole { status: 503, headers: Vec::new(), body: String::new() },
-            _ => says("hello"),
-        });
-        let service = stores.service(&model).env("LLM_RETRIES", "0").start().await;
-        let user = service.user(Token::of("u").premium());
-        let job = user.job_for("work").await;
-        // Nobody knows yet whether the provider fails everybody. Then it answers others again and again: no
-        // cache does that for it.
-        service.log().line_with(&["job handed back"]).await;
-        let others = async {
-            for number in 0.. {
-                user.result_of(&format!("hello {number}")).await;
-                sleep(Duration::from_millis(400)).await;
-            }
-        };
-        let failed = tokio::select! {
-            failed = user.ended_job(&job) => failed,
-            () = others => unreachable!("others ask for ever"),
-        };
-        let why = json!("Service temporarily unavailable");
-        assert_eq!((&failed["status"], &failed["error"]), (&json!("failed"), &why), "{failed:#}");
-        let tries = model.calls().iter().filter(|call| call.user_text() == "work").count();
-        assert_eq!((&failed["attemptsMade"], tries), (&json!(3), 1 + 3), "{failed:#}");
-    }
 }

@@ -78,8 +78,7 @@ async fn check_an_approval(stores: Stores) {
     let user = third.user(&token);
     let again = decide(&user, &wait, &json!({ "decision": "reject" })).await;
     assert_eq!(again.status, 409, "{again}");
-    let done = user.ended_job(&job).await;
-    assert_eq!((&done["status"], &done["result"]["output"]), (&json!("completed"), &json!("42")), "{done:#}");
+    let done = user.completed_job(&job, "42").await;
     assert_eq!(done["result"]["toolCalls"][0]["outcome"], "ok", "{done:#}");
     let calls = model.calls();
     assert!((2..=3).contains(&calls.len()), "{}", calls.len());
@@ -181,32 +180,6 @@ async fn an_operator_decides_beside_the_service() {
     user.ended_job(&job).await;
     let told: Value = serde_json::from_str(model.calls()[3].tool_results()[0]).unwrap();
     assert_eq!((&told["colour"], &told["count"]), (&json!("blue"), &json!(3)), "{told}");
-}
-
-/// Who asked is told where the run goes on, and holds no connection for it. Nobody shares it.
-async fn check_a_request(stores: Stores) {
-    let model = Model::openai().await;
-    let service = service(&stores, &model, None).await;
-    let user = service.user(Token::of("ada"));
-    for answer in ["42", "forty-two"] {
-        model.asks_for("calculate", json!({ "expression": "6 * 7" }));
-        let accepted = user.agent("What is 6 * 7?").await;
-        assert_eq!(accepted.status, 202, "{accepted}");
-        let job = accepted.json()["jobId"].as_str().unwrap().to_owned();
-        assert_eq!(accepted.header("location"), format!("/api/agent/jobs/{job}"));
-        let wait = wait_of(&user, &job).await;
-        model.says(answer);
-        assert_eq!(decide(&user, &wait, &json!({ "decision": "approve" })).await.status, 200);
-        let done = user.ended_job(&job).await;
-        assert_eq!(done["result"]["output"], answer, "{done:#}");
-    }
-    assert_eq!(model.calls().len(), 4, "what was paid for before the wait is not paid again");
-}
-
-on_each! { check_a_request:
-    a_request_that_must_wait_becomes_a_job_in_one_file = Stores::embedded();
-    a_request_that_must_wait_becomes_a_job_on_redis = Stores::redis().await;
-    a_request_that_must_wait_becomes_a_job_on_postgresql = Stores::postgres().await;
 }
 
 #[tokio::test]

@@ -14,6 +14,9 @@ const README: (usize, usize) = (10_000, 250);
 /// Any other page below `host/docs/`, in bytes. What is generated may have more.
 const MOST_BYTES: usize = 12 * 1024;
 
+/// Pages at the top of the repository, where GitHub and people look for them.
+const BESIDE_THE_FRONT_PAGE: [&str; 2] = ["CHANGELOG.md", "SECURITY.md"];
+
 /// Lines of `host/ARCHITECTURE.md`.
 const ARCHITECTURE: usize = 150;
 
@@ -42,6 +45,32 @@ fn the_front_page_is_one_screen_after_another_and_no_more() {
         lines <= ARCHITECTURE,
         "host/ARCHITECTURE.md has {lines} lines: what a folder is stands in its mod.rs"
     );
+}
+
+#[test]
+fn the_front_pages_lead_to_the_changes_and_to_where_vulnerabilities_are_reported() {
+    let read = |file: &str| fs::read_to_string(repository().join(file)).unwrap();
+    for name in BESIDE_THE_FRONT_PAGE {
+        assert!(read("README.md").contains(&format!("]({name})")), "README.md: {name}");
+        assert!(
+            read("host/docs/README.md").contains(&format!("](../../{name})")),
+            "host/docs/README.md: {name}"
+        );
+    }
+}
+
+/// What is built is told of first: a version that is raised has a heading before it is released.
+#[test]
+fn the_newest_changes_are_those_of_the_version_that_is_built() {
+    let read = |file: &str| fs::read_to_string(repository().join(file)).unwrap();
+    let manifest = read("Cargo.toml");
+    let version =
+        manifest.lines().find_map(|line| line.strip_prefix("version = ")).unwrap().trim_matches('"');
+    let changes = read("CHANGELOG.md");
+    let newest = changes.lines().find_map(|line| line.strip_prefix("## ")).unwrap();
+    assert_eq!(newest, version, "CHANGELOG.md begins with another version than Cargo.toml");
+    let (series, _) = version.rsplit_once('.').unwrap();
+    assert!(read("SECURITY.md").contains(&format!("| newest of {series} | yes |")), "{series} is mended");
 }
 
 /// A number and what stands behind it, such as `53.6 µs`; the number alone where a comma ends it.
@@ -77,7 +106,11 @@ fn numbers_of_the_front_page_stand_in_the_evidence() {
 #[test]
 fn a_page_is_short_and_says_first_what_its_reader_can_do_after_it() {
     let mut wrong = Vec::new();
-    let pages: Vec<_> = pages().into_iter().filter(|page| page.path.starts_with("host/docs")).collect();
+    let is_held = |page: &Page| {
+        page.path.starts_with("host/docs")
+            || BESIDE_THE_FRONT_PAGE.iter().any(|name| page.path == Path::new(name))
+    };
+    let pages: Vec<_> = pages().into_iter().filter(is_held).collect();
     assert!(pages.len() > 50, "the pages are found");
     for page in &pages {
         if page.text.len() > MOST_BYTES && !is_generated(page) {
@@ -158,11 +191,13 @@ fn pictures_are_small() {
 #[test]
 fn the_top_of_the_repository_has_what_it_has_and_no_more() {
     let known = BTreeSet::from([
+        "CHANGELOG.md",
         "Cargo.lock",
         "Cargo.toml",
         "Dockerfile",
         "LICENSE",
         "README.md",
+        "SECURITY.md",
         "guest-tools",
         "host",
         "tests",

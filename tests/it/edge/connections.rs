@@ -11,14 +11,12 @@ async fn the_limit_on_open_files_is_raised_and_leaves_something_for_stores_and_p
     assert!(most >= 1 && (most as f64) < limit, "{most} of {limit}");
 }
 
+/// Which route and status are told of a request is tested in `host/http-edge`.
 #[tokio::test]
-async fn requests_are_counted_by_route_and_status_whoever_answers_them() {
-    let model = Model::always_saying("hello").await;
-    let service = Service::both_variants().model(&model).start().await;
-    service.result_of("hi").await;
+async fn requests_are_counted_whoever_answers_them() {
+    let model = Model::openai().await;
+    let service = Service::variant_a().model(&model).start().await;
     service.post("/agent/invoke", "{").await;
-    service.get("/made/up").await;
-    service.get("/api/agent/jobs/7").await;
     let mut socket = Socket::connect(service.address()).await;
     socket.send("\0\0\0\0\r\n\r\n").await;
     assert!(socket.read_to_end().await.starts_with("HTTP/1.1 400 "));
@@ -28,18 +26,12 @@ async fn requests_are_counted_by_route_and_status_whoever_answers_them() {
     let refused = refused.await;
     assert_eq!((&refused["status"], &refused["client"]), (&400.into(), &"127.0.0.1".into()));
     let metrics = service.metrics().await;
-    for (route, method, status) in [
-        ("/agent/invoke", "POST", "200"),
-        ("/agent/invoke", "POST", "400"),
-        ("unmatched", "GET", "404"),
-        ("/api/agent/jobs/{job_id}", "GET", "401"),
-        ("unmatched", "unknown", "400"),
-    ] {
-        let labels = [("route", route), ("method", method), ("status", status)];
+    for (route, method) in [("/agent/invoke", "POST"), ("unmatched", "unknown")] {
+        let labels = [("route", route), ("method", method), ("status", "400")];
         assert_eq!(metrics.value("agent_http_requests_total", &labels), Some(1.0), "{labels:?}");
     }
     assert_eq!(
         metrics.value("agent_http_request_duration_seconds_count", &[("route", "/agent/invoke")]),
-        Some(2.0)
+        Some(1.0)
     );
 }

@@ -7,33 +7,6 @@
 
 use acceptance::{Model, Service, Socket};
 
-/// The head of an answer, with its body read away.
-#[derive(Debug)]
-pub(super) struct Head {
-    pub(super) status: String,
-    pub(super) closes: bool,
-}
-
-/// Reads one answer, which has a length.
-pub(super) async fn read_answer(socket: &mut Socket) -> Head {
-    let line = socket.read_line().await;
-    let status =
-        line.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("{line:?} is no answer"))[..3].to_owned();
-    let (mut closes, mut length) = (false, 0);
-    loop {
-        let line = socket.read_line().await.to_ascii_lowercase();
-        if line.is_empty() {
-            break;
-        }
-        closes |= line == "connection: close";
-        if let Some(bytes) = line.strip_prefix("content-length: ") {
-            length = bytes.parse().expect("a number");
-        }
-    }
-    socket.skip(length).await;
-    Head { status, closes }
-}
-
 /// What may be smuggled: it is never to be answered.
 const SMUGGLED: &str = "DELETE /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
 

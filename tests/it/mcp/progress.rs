@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-use acceptance::{Component, Model, Service, Token, within};
-use reqwest::Method;
+use acceptance::{Component, Service, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -57,32 +56,4 @@ async fn over_standard_output_each_report_comes_before_its_result() {
         }
     }
     assert_eq!((&reported, ended.len() as u64), (&ended, CALLS));
-}
-
-#[tokio::test]
-async fn over_http_each_report_comes_before_its_result() {
-    let service = Service::variant_b()
-        .model(&Model::openai().await)
-        .tools([Component::misbehaving("misbehaving")])
-        .without_windows()
-        .start()
-        .await;
-    let user = service.user(Token::of("u").premium());
-    for id in 1..=CALLS {
-        let request = user
-            .request(Method::POST, "/mcp")
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream")
-            .body(call(id).to_string());
-        let answer = user.send(request).await;
-        assert_eq!(answer.status, 200, "{answer}");
-        let (mut reported, mut ended) = (BTreeSet::new(), BTreeSet::new());
-        for data in answer.body.lines().filter_map(|line| line.strip_prefix("data:")) {
-            if let Ok(message) = serde_json::from_str(data.trim()) {
-                note(&message, &mut reported, &mut ended);
-            }
-        }
-        assert_eq!((reported, ended), ([id].into(), [id].into()), "{answer}");
-    }
-    service.stop().await;
 }

@@ -53,6 +53,7 @@ async fn without_the_cache_no_answer_speaks_of_it() {
         let (node, _) = pair.check(&ask("hi"), &[]).await;
         assert_eq!(node.json().get("cached"), None);
     }
+    assert_eq!((pair.node_model.calls().len(), pair.our_model.calls().len()), (2, 2));
 }
 
 #[tokio::test]

@@ -274,11 +274,3 @@ async fn whoever_stops_reading_stops_the_run_and_answers_are_kept_per_conversati
     assert_eq!((&native["output"], &native["cached"]), (&json!("two"), &json!(true)));
     assert_eq!(model.calls().len(), 3);
 }
-
-#[tokio::test]
-async fn instructions_that_cannot_be_read_keep_the_service_from_starting() {
-    let builder = Service::variant_a().env("LLM_API_KEY", "sk-1").env("LLM_MODEL", "openai/test-model");
-    let Ended { code, stderr, .. } = builder.env("AGENT_INSTRUCTIONS", "/nowhere/at/all").run().await;
-    assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("AGENT_INSTRUCTIONS names /nowhere/at/all, which cannot be read"), "{stderr}");
-}

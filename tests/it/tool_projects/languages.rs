@@ -79,6 +79,23 @@ class Seats(unittest.TestCase):
         tool()(rows)
         self.assertEqual(Tools.pop(\"rows\").call('{\"count\": 2.0}'), \"[0, 1]\")
 
+        def pick(counts: list[int] | None) -> list:
+            \"\"\"Picks parts.\"\"\"
+            return counts
+        tool()(pick)
+        self.assertEqual(Tools.pop(\"pick\").call('{\"counts\": [2.0, 3]}'), \"[2, 3]\")
+
+    def test_the_log_says_where_a_number_that_json_cannot_carry_comes_from(self):
+        def mean() -> float:
+            \"\"\"Takes the mean of nothing.\"\"\"
+            return float(\"nan\")
+        tool()(mean)
+        with self.assertRaises(Exception) as raised:
+            Component().call(\"mean\", \"{}\")
+        Tools.pop(\"mean\")
+        self.assertEqual(raised.exception.value.code, \"internal\")
+        self.assertIn(\"not JSON compliant\", log.lines.pop()[1])
+
     def test_half_of_a_pair_of_surrogates_crashes_nothing(self):
         half = \"\\ud83d\"
 
@@ -107,6 +124,7 @@ class Seats(unittest.TestCase):
             with self.assertRaises(Failure) as raised:
                 http.Response(503, {\"retry-after\": after}).check()
             self.assertEqual((raised.exception.code, raised.exception.meta), (\"unavailable\", meta))
+        self.assertEqual(Failure.unavailable(\"busy\", 0.5 * 1000).meta, [(\"retry-after-ms\", \"500\")])
 ";
 
 const JAVASCRIPT_ASKS: &str = "
@@ -127,13 +145,27 @@ defineTool({
 
 const JAVASCRIPT_ASKS_TEST: &str = "import assert from 'node:assert/strict';
 import test from 'node:test';
-import { defineTool, tool } from './agent-tool/index.js';
+import { getJson } from './agent-tool/http.js';
+import { defineTool, Failure, tool } from './agent-tool/index.js';
 import { seat } from './tools.js';
 
 test('a tool may say that it never asks', () => {
   defineTool({ name: 'look', description: 'Looks.', hints: ['read-only', 'never-asks'], run: () => null });
   const { hints } = tool.describe().find(({ name }) => name === 'look');
   assert.deepEqual(hints, [['read-only', 'true'], ['asks', 'false']]);
+});
+
+test('an answer that breaks off is no defect of the tool', async () => {
+  const text = () => Promise.reject(new TypeError('cut'));
+  globalThis.fetch = async () => ({ status: 200, text });
+  await assert.rejects(getJson('https://parts.example.org/'), { code: 'unavailable' });
+});
+
+test('a failure has texts only, and whole milliseconds', async () => {
+  assert.deepEqual(Failure.unavailable('busy', 1000 / 3).meta, [['retry-after-ms', '334']]);
+  assert.deepEqual(Failure.unavailable('busy').meta, []);
+  defineTool({ name: 'fail', description: 'Fails.', run() { throw new Failure(404, 'no such page'); } });
+  await assert.rejects(tool.call('fail', '{}'), { code: '404', message: 'no such page', meta: [] });
 });
 
 test('somebody chooses', () => {

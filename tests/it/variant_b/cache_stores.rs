@@ -1,6 +1,6 @@
 //! The cache on Redis is emptied by an administrator and from the command line, and what others keep there
-//! stays. What makes two questions one, and which results are kept, is tested beside the cache in
-//! `host/run-service`; questions of one moment are in `single_flight.rs`.
+//! stays. What makes two questions one, which results are kept, and that equal questions of one moment
+//! run the agent once, is tested beside the cache in `host/run-service`.
 
 use acceptance::{Ended, Model, Redis, Service, Token, eventually, says};
 use redis::AsyncCommands as _;
@@ -56,17 +56,6 @@ async fn an_administrator_and_the_command_line_empty_the_cache() {
     let Ended { code, stdout, .. } = command().run().await;
     assert_eq!(code, Some(0));
     assert!(stdout.contains('0'), "{stdout}");
-}
-
-#[tokio::test]
-async fn without_the_cache_every_question_is_asked_and_no_answer_speaks_of_it() {
-    let model = Model::openai().await;
-    model.says("answer 0").says("answer 1");
-    let service = Service::variant_b().model(&model).env("RESULT_CACHE", "off").start().await;
-    for n in 0..2 {
-        let result = service.user(Token::of("u")).result_of("hi").await;
-        assert_eq!((&result["output"], result.get("cached")), (&json!(format!("answer {n}")), None));
-    }
 }
 
 #[tokio::test]

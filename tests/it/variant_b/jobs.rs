@@ -1,7 +1,7 @@
-//! Jobs: submitted, read, waited for and cancelled (host/docs/interface/decisions-http.md), on the embedded
-//! queue and on Redis. What a queue promises is in the contract suite of `host/backends`, what a request
-//! about jobs may be in `host/http-edge`, that a job runs with its options in `host/run-service`, what
-//! becomes of jobs whose worker is killed or stopped in `bad_days/`.
+//! Jobs: submitted, read and waited for (host/docs/interface/decisions-http.md), on the embedded queue and on
+//! Redis. What a queue promises is in the contract suite of `host/backends`, what a request about jobs may be
+//! in `host/http-edge`, that a job runs with its options and ends when it is cancelled in `host/run-service`,
+//! what becomes of jobs whose worker is killed or stopped in `bad_days/`.
 
 use acceptance::{Model, Stores, Task, Token, says};
 use serde_json::{Value, json};
@@ -49,28 +49,6 @@ async fn a_job_is_accepted_at_once_and_its_result_can_be_waited_for() {
         assert!(is_time(&job["finishedAt"]) && job.get("error").is_none(), "{job:#}");
         // Read again, it is the same.
         assert_eq!(user.job(id).await.json(), job);
-    }
-}
-
-#[tokio::test]
-async fn cancelling_a_job_drops_its_model_call_before_it_says_cancelled() {
-    for stores in Stores::of_each_queue().await {
-        let model = Model::openai().await;
-        let gate = model.holds(says("too late"));
-        let service = stores.service(&model).start().await;
-        let user = service.user(Token::of("u"));
-        let job = user.job_for("work").await;
-        model.was_asked(1).await;
-        let answer = user.cancel(&job).await;
-        assert_eq!(answer.status, 202, "{answer}");
-        gate.is_abandoned().await;
-        let cancelled = user.ended_job(&job).await;
-        assert_eq!(cancelled["status"], "cancelled", "{cancelled:#}");
-        assert!(cancelled.get("result").is_none(), "{cancelled:#}");
-        assert_eq!(user.cancel(&job).await.status, 409);
-        let requested = [("outcome", "cancelled"), ("reason", "requested")];
-        assert_eq!(service.metrics().await.value("agent_runs_total", &requested), Some(1.0));
-        drop(gate);
     }
 }
 

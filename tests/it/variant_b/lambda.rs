@@ -209,16 +209,6 @@ async fn what_an_event_left_is_recorded_before_its_answer_is_given() {
 }
 
 #[tokio::test]
-async fn a_function_that_is_told_to_stop_ends_well() {
-    let model = Model::saying("from the cloud").await;
-    let events = vec![event("/api/serverless", Some(&Token::of("u")), &json!({ "query": "hi" }))];
-    let (platform, address, _serving) = Platform::serving(events).await;
-    let service = function(&platform, &model, address).start_at(address).await;
-    platform.answers(1).await;
-    service.stop().await;
-}
-
-#[tokio::test]
 async fn an_event_that_is_under_way_at_the_signal_is_answered_and_recorded() {
     let model = Model::openai().await;
     let gate = model.holds(says("from the cloud"));
@@ -289,6 +279,7 @@ async fn the_same_service_answers_events_of_lambda() {
             entry["message"].as_str().is_some_and(|message| message.contains("Lambda function"))
         })
         .await;
+    service.stop().await;
 }
 
 /// Execute-api addresses have the stage in their path, custom domains the base path of a mapping.

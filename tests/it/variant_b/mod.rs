@@ -10,7 +10,6 @@ mod job_commands;
 mod jobs;
 mod lambda;
 mod limits;
-mod single_flight;
 mod store_settings;
 mod token_command;
 mod tokens;

@@ -37,12 +37,3 @@ async fn variant_b_alone_has_nothing_of_variant_a() {
     }
     assert_eq!(service.invoke("hi").await.status, 404);
 }
-
-#[tokio::test]
-async fn variant_a_alone_has_nothing_of_variant_b() {
-    let model = Model::openai().await;
-    let service = Service::variant_a().model(&model).start().await;
-    for path in OF_B.into_iter().chain(["/api/agent", "/api/agent/jobs"]) {
-        assert_eq!(service.get(path).await.status, 404, "{path}");
-    }
-}

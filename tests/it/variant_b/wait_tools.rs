@@ -81,6 +81,7 @@ async fn a_request_whose_model_begins_a_run_becomes_a_job_that_goes_on_with_what
     let accepted = user.agent("Have somebody count.").await;
     assert_eq!(accepted.status, 202, "{accepted}");
     let job = accepted.json()["jobId"].as_str().unwrap().to_owned();
+    assert_eq!(accepted.header("location"), format!("/api/agent/jobs/{job}"));
     let done = gone_on(&user, &job).await;
     assert_eq!(done["result"]["output"], "It says 42.", "{done:#}");
     let calls = model.calls();

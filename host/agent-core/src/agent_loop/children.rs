@@ -1,10 +1,15 @@
 //! Runs that a run begins (`run_agent`): what each has of its parent's, and until when that waits for it.
 
+use std::sync::Arc;
+
 use json_schema::Exact;
 use sha2::{Digest, Sha256};
 
-use super::{Run, Waiting, budget};
-use crate::words::{ChildRun, Message, Options, ParentCall, RunLimits, Task, Wait};
+use super::open_wait::Decided;
+use super::{Run, Waiting, budget, refusal};
+use crate::words::{
+    CallPlace, ChildRun, Message, Options, ParentCall, RunLimits, Task, ToolCall, ToolReturn, Wait,
+};
 
 /// The tool by which a model begins a run.
 pub const RUN_AGENT: &str = "run_agent";
@@ -93,6 +98,19 @@ impl Run {
         own.filter(|name| is_named(name) && (may_begin || *name != RUN_AGENT)).cloned().collect()
     }
 
+    /// The answer of a call that began a run, when this one ends before it has read it: what that came to, or
+    /// that nobody knows what it has done. None where no run was begun.
+    pub(super) fn unanswered_child(&self, index: usize, call: &Arc<ToolCall>) -> Option<ToolReturn> {
+        let open = self.waits.get(&CallPlace { index, nested: None })?;
+        let child = open.wait.child.as_ref()?;
+        if let Some(Decided::Answered(answer)) = open.makes_of(call) {
+            return Some(*answer);
+        }
+        let mut answer = refusal::interrupted(call);
+        answer.receipt.detail_mut().child = Some(child.job_id.clone());
+        (child.tokens > 0).then_some(answer)
+    }
+
     fn depth(&self) -> u32 {
         self.task.parent.as_ref().map_or(0, |parent| parent.depth)
     }
@@ -137,8 +155,7 @@ mod tests {
     use crate::ports::WaitingCall;
     use crate::testing::{EchoTools, asks_for, task};
     use crate::words::{
-        BYTES_PER_TOKEN, ClientFunction, Decision, Event, ToolOutcome, ToolReceipt, ToolReturn, Usage,
-        Verdict, WaitKind,
+        BYTES_PER_TOKEN, ClientFunction, Decision, Event, ToolOutcome, ToolReceipt, Usage, Verdict, WaitKind,
     };
 
     /// A run of that depth which asks for these child runs, and the waits for them.
@@ -281,6 +298,16 @@ mod tests {
         assert!(fits(&run, left - of_other - 500) && !fits(&run, left - of_other));
         run.on(ended(&waits[1], true, 0)).unwrap();
         assert!(fits(&run, left - of_other), "it has ended, and used nothing");
+    }
+
+    /// What they did counts, although nobody waits for them any more.
+    #[test]
+    fn nobody_is_told_of_children_that_were_begun_that_they_did_not_run() {
+        let (mut run, waits) = asking(0, &[json!({ "task": "a" }), json!({ "task": "b" })]);
+        run.on(ended(&waits[0], true, 100)).unwrap();
+        let Ok(Step::Done(result)) = run.on(Event::Cancelled) else { panic!() };
+        let told: Vec<_> = result.tool_calls.iter().map(|receipt| receipt.outcome).collect();
+        assert_eq!(told, [ToolOutcome::Ok, ToolOutcome::Interrupted]);
     }
 
     #[test]

@@ -437,12 +437,13 @@ impl Run {
     }
 
     /// Answers calls that will not be made any more, so that the transcript stays whole. One that was begun,
-    /// or has called other tools, may have had an effect: nobody is told of it that nothing ran.
+    /// has called other tools or began a run may have had an effect: nobody is told of it that nothing ran.
     fn leave_unanswered(&mut self, calls: Calls, why: &str) {
         for (index, (call, answer)) in calls.into_iter().enumerate() {
             let was_begun = self.started.contains(&index)
                 || self.interrupted.contains(&index)
                 || self.nested.contains_key(&index);
+            let answer = answer.or_else(|| self.unanswered_child(index, &call));
             let answer = answer.unwrap_or_else(|| match was_begun {
                 true => self.broken_off(index, &call),
                 false => refusal::not_run(&call, why),

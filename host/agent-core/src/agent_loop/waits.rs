@@ -33,8 +33,9 @@ impl Run {
     /// is told of these that somebody has to decide first. `None` where no call is open.
     pub fn so_far(mut self) -> Option<AgentResult> {
         let Waiting::Tools(calls) = std::mem::replace(&mut self.waiting, Waiting::Over) else { return None };
-        // A call that has called other tools is gone on with, and was not broken off.
+        // A call that has called other tools is gone on with, as a child run is, and was not broken off.
         self.nested.clear();
+        self.waits.retain(|_, open| open.decided().is_some());
         self.leave_unanswered(calls, "somebody has to decide about it first");
         match self.finish(StopReason::Completed) {
             Step::Done(result) => Some(*result),

@@ -137,6 +137,12 @@ pub trait Retention: Send + Sync {
     /// find, so what is looked through for one is bounded, and it may be empty.
     async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> PageResult;
 
+    /// Erases what a place beside the things holds of these as well, where only an age removes it: they are
+    /// about to be removed for good. On Redis these are BullMQ's events, which have results.
+    async fn erase_traces(&self, _ids: &[String]) -> RetentionResult {
+        Ok(())
+    }
+
     /// Removes those of these that have ended, with all that belongs to them, and says how many there were.
     async fn remove(&self, ids: &[String]) -> RetentionResult<u64>;
 

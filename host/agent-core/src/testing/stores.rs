@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub struct Switch(Arc<Switches>);
 struct Switches {
     fails: AtomicBool,
     hangs: AtomicBool,
-    /// Decides how long each operation takes.
-    pauses: Mutex<Option<fastrand::Rng>>,
+    /// Decides how many milliseconds each operation takes, out of these.
+    pauses: Mutex<Option<(fastrand::Rng, RangeInclusive<u64>)>>,
 }
 
 impl Switch {
@@ -40,7 +41,12 @@ impl Switch {
     /// From now on every operation takes up to 3 ms, as this seed has it. While time is paused, which of
     /// several comes first is decided by the seed alone.
     pub fn pause_by(&self, seed: u64) {
-        *self.0.pauses.lock() = Some(fastrand::Rng::with_seed(seed));
+        *self.0.pauses.lock() = Some((fastrand::Rng::with_seed(seed), 0..=3));
+    }
+
+    /// From now on every operation takes that many milliseconds.
+    pub fn pause_for(&self, milliseconds: u64) {
+        *self.0.pauses.lock() = Some((fastrand::Rng::with_seed(0), milliseconds..=milliseconds));
     }
 
     /// Waits or fails, as the switch says.
@@ -52,9 +58,9 @@ impl Switch {
         if self.0.fails.load(Ordering::SeqCst) {
             return Err("the disk is full".into());
         }
-        let pause = self.0.pauses.lock().as_mut().map(|random| Duration::from_millis(random.u64(0..4)));
+        let pause = self.0.pauses.lock().as_mut().map(|(random, these)| random.u64(these.clone()));
         match pause {
-            Some(pause) => tokio::time::sleep(pause).await,
+            Some(pause) => tokio::time::sleep(Duration::from_millis(pause)).await,
             None => tokio::task::yield_now().await,
         }
         Ok(())

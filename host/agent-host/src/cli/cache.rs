@@ -2,7 +2,7 @@
 
 use agent_core::ports::ResultCache as _;
 use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use host_setup::output::{json_line, print};
 use host_setup::program::install_tls;
 use redis_stores::redis::{Redis, RedisCache};
@@ -11,15 +11,8 @@ use serde_json::json;
 use super::Exit;
 use crate::config::{KeyValue, ProcessEnv};
 
-/// Works on the result cache.
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// Delete every kept result whose key matches, and say how many they were
     ///
     /// Needs REDIS_URL. A cache that lives in a serving process (REDIS_URL=memory://) can only be reached
@@ -30,8 +23,8 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(arguments: Arguments, json: bool) -> anyhow::Result<Exit> {
-    let Command::Invalidate { pattern } = arguments.command;
+pub(super) async fn run(command: Command, json: bool) -> anyhow::Result<Exit> {
+    let Command::Invalidate { pattern } = command;
     let url = match KeyValue::from_vars(&ProcessEnv)? {
         KeyValue::Redis(url) => url,
         KeyValue::Memory => bail!(

@@ -25,15 +25,8 @@ use crate::config::{ProcessEnv, Retention, Stores};
 const ID_CHARS: usize = 64;
 const ERROR_CHARS: usize = 200;
 
-/// Reads the queue, cancels and retries jobs.
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// List a user's jobs, the newest first; without a user, say how many jobs there are
     ///
     /// Reads the queue where it lies: in the Redis that REDIS_URL names, else in the database of
@@ -71,7 +64,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-struct List {
+pub(super) struct List {
     /// The user's id, as tokens have it
     #[arg(long)]
     user: Option<String>,
@@ -89,10 +82,10 @@ struct List {
     json: bool,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub(super) async fn run(command: Command) -> anyhow::Result<Exit> {
     install_tls();
     let Opened { queue, runs, outbox } = open().await?;
-    let text = match &arguments.command {
+    let text = match &command {
         Command::List(wanted) => list(&Jobs::new(queue.clone()), &*queue, wanted).await,
         Command::Show { job_id, json } => show(&*queue, job_id, *json).await,
         Command::Cancel { job_id, json } => match runs {

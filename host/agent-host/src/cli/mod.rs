@@ -86,18 +86,22 @@ enum Command {
     /// Sign a bearer token for Variant B with JWT_SECRET
     Token(token::Arguments),
     /// List runs, show what one did or does, remove old ones, or all of a user
-    Runs(runs::Arguments),
+    #[command(subcommand)]
+    Runs(runs::Command),
     /// List a user's jobs, show, cancel or retry one
-    Jobs(jobs::Arguments),
+    #[command(subcommand)]
+    Jobs(jobs::Command),
     /// List what runs wait for somebody to decide, show it, or decide it
-    Waits(waits::Arguments),
+    #[command(subcommand)]
+    Waits(waits::Command),
     /// Check every setting, store, provider and folder, and say what to do about what is wrong
     ///
     /// Looks at the environment as serve does, and changes nothing. Exits with 0 when a service would work
     /// here, with 1 when something is wrong.
     Doctor(doctor::Arguments),
     /// Forget kept results of Variant B
-    Cache(cache::Arguments),
+    #[command(subcommand)]
+    Cache(cache::Command),
     /// Print a script that completes commands and options in a shell
     ///
     /// For bash: agent-host completions bash > ~/.local/share/bash-completion/completions/agent-host
@@ -151,15 +155,15 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         Command::Mcp(arguments) => Box::pin(mcp_over_stdio::run(arguments)).await,
         Command::Chat(arguments) => chat::run(*arguments).await,
         Command::Token(arguments) => token::run(arguments, json),
-        Command::Runs(arguments) => runs::run(arguments).await,
-        Command::Jobs(arguments) => jobs::run(arguments).await,
-        Command::Waits(arguments) => waits::run(arguments).await,
+        Command::Runs(command) => runs::run(command).await,
+        Command::Jobs(command) => jobs::run(command).await,
+        Command::Waits(command) => waits::run(command).await,
         Command::Completions { shell } => {
             print(&completions(Arguments::command(), shell)?)?;
             Ok(Exit::Success)
         }
         Command::Doctor(arguments) => doctor::run(&arguments).await,
-        Command::Cache(arguments) => cache::run(arguments, json).await,
+        Command::Cache(command) => cache::run(command, json).await,
         Command::Docs(arguments) => docs::run(&arguments, json),
         Command::Variables(arguments) => variables::run(&arguments, json),
         Command::Metrics => metrics::run(json),

@@ -8,7 +8,7 @@ mod tail;
 
 use agent_core::ports::RunStore;
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use host_setup::output::{json_text, print};
 use host_setup::program::install_tls;
 use run_service::runs::timeline;
@@ -16,15 +16,8 @@ use serde_json::json;
 
 use super::Exit;
 
-/// Lists, reads and removes runs.
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// Print what a run did: every model call and tool call, what it cost and what it reached
     ///
     /// Reads the store that MONGODB_URL names, or DATABASE_URL; the service may be running or not. What
@@ -72,9 +65,9 @@ enum Command {
     },
 }
 
-pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub(super) async fn run(command: Command) -> anyhow::Result<Exit> {
     install_tls();
-    match arguments.command {
+    match command {
         Command::Show { run_id, json } => show_kept(&run_id, json).await,
         Command::List(arguments) => list::run(&arguments).await,
         Command::Tail { run_id, json } => tail::run(&run_id, json).await,

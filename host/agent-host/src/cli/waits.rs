@@ -25,15 +25,8 @@ use crate::config::{ProcessEnv, Retention, Stores};
 const ID_CHARS: usize = 64;
 const ARGUMENT_CHARS: usize = 2_000;
 
-/// Reads what runs wait for, and decides it.
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// List what runs wait for: a user's, or what an administrator may decide, the next to expire first
     List(List),
     /// Show a wait: the call that would be made, its digest, who decides and until when
@@ -52,7 +45,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-struct List {
+pub(super) struct List {
     /// The user's id, as tokens have it
     #[arg(long)]
     user: Option<String>,
@@ -69,7 +62,7 @@ struct List {
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("verdict").required(true)))]
-struct Decide {
+pub(super) struct Decide {
     /// The id of the wait, as the list has it
     wait_id: String,
     /// The call is made as it was shown
@@ -92,7 +85,7 @@ struct Decide {
     json: bool,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub(super) async fn run(command: Command) -> anyhow::Result<Exit> {
     install_tls();
     let (stores, retention) = (Stores::from_vars(&ProcessEnv)?, Retention::from_vars(&ProcessEnv)?);
     let opened = composition::open_existing_stores(&stores).await?;
@@ -110,7 +103,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
         waits = waits.keeping_approved_in(kept_in);
     }
     let work = async {
-        match &arguments.command {
+        match &command {
             Command::List(wanted) => list(&waits, wanted).await,
             Command::Show { wait_id, json } => show(&waits, wait_id, *json).await,
             Command::Decide(wanted) => decide(&waits, wanted).await,

@@ -97,11 +97,7 @@ impl Background {
             mongo: self.mongo,
         };
         let starting = Starting { supervisor: self.supervisor, stopping: shutdown.stopping() };
-        let watched = self.tools.clone();
-        let watch = move || {
-            let watched = watched.clone();
-            async move { watched.watch().await }
-        };
+        let watch = over(self.tools.clone(), |tools| async move { tools.watch().await });
         starting.begin(&running.others, "tool-watch", watch);
         #[cfg(target_os = "linux")]
         if orphans::come_here() {
@@ -110,7 +106,8 @@ impl Background {
         // Not begun anew: it catches the panic of each check by itself and answers it as a failed check. What
         // it would be begun anew with, the probe and the channel to those who wait, is its own.
         running.others.spawn("health-check", self.checks);
-        starting.check_stores(self.store_checks, &running.others);
+        let check = over(self.store_checks, |checks| async move { checks.keep_checking().await });
+        starting.begin_dispensable(&running.others, "store-checks", check);
         if let Some(migration) = self.migration {
             starting.migrate(migration, &running.others);
         }
@@ -156,23 +153,21 @@ impl Starting<'_> {
         tasks.supervise(name, &self.supervisor, self.stopping.clone(), begin);
     }
 
-    /// The service does well without it.
-    fn check_stores(&self, checks: StoreChecks, tasks: &Tasks) {
-        let check = move || {
-            let checks = checks.clone();
-            async move { checks.keep_checking().await }
-        };
-        let supervisor = self.supervisor.of_dispensable_tasks();
-        tasks.supervise("store-checks", &supervisor, self.stopping.clone(), check);
+    /// Begins what the service does well without.
+    fn begin_dispensable<F>(
+        &self,
+        tasks: &Tasks,
+        name: &'static str,
+        begin: impl FnMut() -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        tasks.supervise(name, &self.supervisor.of_dispensable_tasks(), self.stopping.clone(), begin);
     }
 
     /// An attempt that broke off leaves nothing behind: the database takes back what was not committed.
     fn migrate(&self, migration: Migration, tasks: &Tasks) {
-        let migration = Arc::new(migration);
-        let migrate = move || {
-            let migration = migration.clone();
-            async move { migration.keep_trying().await }
-        };
+        let migrate = over(Arc::new(migration), |migration| async move { migration.keep_trying().await });
         self.begin(tasks, "migration", migrate);
     }
 
@@ -185,47 +180,28 @@ impl Starting<'_> {
     fn record(&self, recording: Recording, running: &Running) {
         let writer = recording.writer;
         self.begin(&running.writer, "run-writer", move || writer.run());
-        let (drain, until) = (Arc::new(recording.drain), running.drain.stopping());
-        let record = move || {
-            let (drain, until) = (drain.clone(), until.clone());
-            async move { drain.run(until).await }
-        };
+        let drain = (Arc::new(recording.drain), running.drain.stopping());
+        let record = over(drain, |(drain, until)| async move { drain.run(until).await });
         self.begin(&running.drain, "run-recorder", record);
     }
 
     fn record_http(&self, drain: Drain, running: &Running) {
-        let (drain, until) = (Arc::new(drain), running.drain.stopping());
-        let record = move || {
-            let (drain, until) = (drain.clone(), until.clone());
-            async move { drain.run(until).await }
-        };
-        // The service does well without it.
-        let supervisor = self.supervisor.of_dispensable_tasks();
-        running.drain.supervise("http-recorder", &supervisor, self.stopping.clone(), record);
+        let drain = (Arc::new(drain), running.drain.stopping());
+        let record = over(drain, |(drain, until)| async move { drain.run(until).await });
+        self.begin_dispensable(&running.drain, "http-recorder", record);
     }
 
     /// May be dropped anywhere: what it has not removed yet, the next sweep removes.
     fn sweep(&self, sweeper: Sweeper, tasks: &Tasks) {
-        let sweeper = Arc::new(sweeper);
-        let sweep = move || {
-            let sweeper = sweeper.clone();
-            async move { sweeper.run().await }
-        };
-        // The service does well without it.
-        let supervisor = self.supervisor.of_dispensable_tasks();
-        tasks.supervise("sweeper", &supervisor, self.stopping.clone(), sweep);
+        let sweep = over(Arc::new(sweeper), |sweeper| async move { sweeper.run().await });
+        self.begin_dispensable(tasks, "sweeper", sweep);
     }
 
     /// What a dispatcher that broke off had claimed is delivered when its lease ends.
     fn dispatch(&self, dispatcher: Dispatcher, tasks: &Tasks) {
-        let (dispatcher, until) = (Arc::new(dispatcher), self.stopping.clone());
-        let dispatch = move || {
-            let (dispatcher, until) = (dispatcher.clone(), until.clone());
-            async move { dispatcher.run(until).await }
-        };
-        // The service does well without it.
-        let supervisor = self.supervisor.of_dispensable_tasks();
-        tasks.supervise("webhooks", &supervisor, self.stopping.clone(), dispatch);
+        let dispatcher = (Arc::new(dispatcher), self.stopping.clone());
+        let dispatch = over(dispatcher, |(dispatcher, until)| async move { dispatcher.run(until).await });
+        self.begin_dispensable(tasks, "webhooks", dispatch);
     }
 
     fn work_off(
@@ -240,20 +216,12 @@ impl Starting<'_> {
         if let Some(writer) = processing.writer {
             self.begin(&running.writer, "queue-writer", move || writer.run());
         }
-        let jobs = processing.jobs;
-        let follow = move || {
-            let jobs = jobs.clone();
-            async move { jobs.follow_changes().await }
-        };
+        let follow = over(processing.jobs, |jobs| async move { jobs.follow_changes().await });
         self.begin(&running.others, "job-changes", follow);
         if without_workers {
             return;
         }
-        let waits = processing.waits;
-        let recover_decided = move || {
-            let waits = waits.clone();
-            async move { waits.recover_decided().await }
-        };
+        let recover_decided = over(processing.waits, |waits| async move { waits.recover_decided().await });
         self.begin(&running.others, "decided-jobs", recover_decided);
         if let Some(dispatcher) = processing.webhooks {
             // Among those whose end is waited for: deliveries under way are finished.
@@ -262,19 +230,24 @@ impl Starting<'_> {
         self.recover(processing.queue, processing.name, &running.others);
         let worker = Arc::new(processing.worker);
         for _ in 0..processing.workers {
-            let (worker, tools, until) = (worker.clone(), tools.clone(), self.stopping.clone());
-            let work = move || {
-                let (worker, tools, until) = (worker.clone(), tools.clone(), until.clone());
-                async move {
-                    // A job that is claimed before the tools are loaded would run without them.
-                    if until.run_until_cancelled(tools.prepared()).await.is_some() {
-                        worker.work(until).await;
-                    }
+            let working = (worker.clone(), tools.clone(), self.stopping.clone());
+            let work = over(working, |(worker, tools, until)| async move {
+                // A job that is claimed before the tools are loaded would run without them.
+                if until.run_until_cancelled(tools.prepared()).await.is_some() {
+                    worker.work(until).await;
                 }
-            };
+            });
             self.begin(&running.workers, "worker", work);
         }
     }
+}
+
+/// Begins a task over what it works with, each time with a clone of that.
+fn over<T: Clone + Send + 'static, F>(
+    with: T,
+    begin: impl Fn(T) -> F + Send + 'static,
+) -> impl FnMut() -> F + Send + 'static {
+    move || begin(with.clone())
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use crate::tasks::Tasks;
 /// latest.
 const STREAMED_RUNS: Duration = Duration::from_secs(15);
 
-/// How long runs whose readers were cut off may take to end as cancelled ones. The stores close behind them,
-/// before the process is forced to end.
+/// How long runs whose readers were cut off may take to end as cancelled ones, and what workers leave to
+/// tasks of their own. The stores close behind them, before the process is forced to end.
 const CANCELLED_RUNS: Duration = Duration::from_secs(1);
 
 /// What was started, to be ended in its order.
@@ -55,13 +55,18 @@ impl Running {
         };
         if !have_ended {
             tracing::warn!("runs that are streamed were ended with the process");
+            self.runs.abort();
+            self.runs.finished().await;
         }
-        self.runs.abort();
-        self.runs.finished().await;
         // The workers were told to stop when the service was; now their jobs are handed back.
         forced.run_until_cancelled(self.workers.finished()).await;
         self.workers.abort();
         self.workers.finished().await;
+        // A run of a job that was dropped gives its conversation back in a task of its own. Not waited for, it
+        // would be held until its lease ends, and whoever comes next would be told that it is busy.
+        forced.run_until_cancelled(timeout(CANCELLED_RUNS, self.runs.finished())).await;
+        self.runs.abort();
+        self.runs.finished().await;
         self.others.abort();
         self.others.finished().await;
         if let Some(queue) = self.queue {
@@ -93,52 +98,13 @@ impl Running {
 mod tests {
     use std::future::pending;
 
-    use agent_core::ports::{Epoch, Journal, JournalResult, RunStore, Unobserved};
+    use agent_core::ports::{Epoch, Journal as _, Unobserved};
     use agent_core::testing::TestRuns;
-    use agent_core::words::{Event, RunQuery, RunRecord};
-    use boxed_async::boxed_async;
+    use agent_core::words::{Event, RunRecord};
     use run_service::journal::{Backlog, WriteBehind};
     use tokio::time::Instant;
 
     use super::*;
-
-    /// A store that answers late.
-    #[derive(Default)]
-    struct Late(TestRuns);
-
-    const LATENESS: Duration = Duration::from_millis(600);
-
-    #[boxed_async]
-    impl Journal for Late {
-        async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
-            sleep(LATENESS).await;
-            self.0.append(run_id, epoch, first, events).await
-        }
-
-        async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
-            self.0.read(run_id, from).await
-        }
-    }
-
-    #[boxed_async]
-    impl RunStore for Late {
-        async fn save(&self, record: &RunRecord) -> JournalResult {
-            sleep(LATENESS).await;
-            self.0.save(record).await
-        }
-
-        async fn find(&self, run_id: &str) -> JournalResult<Option<RunRecord>> {
-            self.0.find(run_id).await
-        }
-
-        async fn list(&self, wanted: &RunQuery<'_>) -> JournalResult<Vec<RunRecord>> {
-            self.0.list(wanted).await
-        }
-
-        async fn find_by_job(&self, job: &str, user: &str) -> JournalResult<Option<RunRecord>> {
-            self.0.find_by_job(job, user).await
-        }
-    }
 
     fn running() -> Running {
         Running {
@@ -171,9 +137,23 @@ mod tests {
         assert!(answered.is_cancelled());
     }
 
+    /// As the claim of a conversation is given back when the run of a job is dropped.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_worker_leaves_to_a_task_of_its_own_is_done() {
+        let (running, released) = (running(), CancellationToken::new());
+        let (runs, release) = (running.runs.clone(), released.clone());
+        running.workers.spawn("worker", async move {
+            sleep(STREAMED_RUNS).await;
+            runs.spawn("lease-release", async move { release.cancel() });
+        });
+        running.close(&CancellationToken::new()).await;
+        assert!(released.is_cancelled());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn at_a_forced_end_runs_are_cut_off_and_what_has_ended_is_written() {
-        let store = Arc::new(Late::default());
+        let store = Arc::new(TestRuns::default());
+        store.switch.pause_for(600);
         let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
         let running = running();
         let until = running.drain.stopping();
@@ -187,8 +167,8 @@ mod tests {
         forced.cancel();
         let began = Instant::now();
         running.close(&forced).await;
-        assert_eq!(store.0.records(), [record("run_1")]);
-        assert_eq!(store.0.events("run_1"), [Event::Cancelled]);
+        assert_eq!(store.records(), [record("run_1")]);
+        assert_eq!(store.events("run_1"), [Event::Cancelled]);
         // Within what the server leaves for it, and nothing but the store was waited for.
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }

@@ -76,10 +76,7 @@ impl SharedDeps<'_> {
         let run: Arc<dyn Invoke> = match cache {
             None => Arc::new(checked),
             // Outside of the rest: what is known costs neither a place nor a try.
-            Some(cache) => {
-                let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
-                Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()))
-            }
+            Some(cache) => Arc::new(self.cached(checked, cache)),
         };
         self.with_prepared_tools(self.with_conversation_turns(run))
     }
@@ -131,10 +128,7 @@ impl SharedDeps<'_> {
         let keeps_results = cache.is_some();
         let stack: Arc<dyn Invoke> = match cache {
             None => Arc::new(checked),
-            Some(cache) => {
-                let (toolbox, answerer) = (self.toolbox.clone(), self.answerer());
-                Arc::new(Cached::new(checked, cache, toolbox, answerer, self.metrics.service()).unshared())
-            }
+            Some(cache) => Arc::new(self.cached(checked, cache).unshared()),
         };
         let stack = self.with_prepared_tools(self.with_conversation_turns(stack));
         RunStreams::new(stack, kept, self.spawn.clone())
@@ -215,14 +209,16 @@ impl SharedDeps<'_> {
 
     /// Inside the metrics, so that a run that took too long is counted with the time it took.
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
-        Deadline::new(self.bare_agent(journal), self.config.timeout)
-    }
-
-    fn bare_agent(&self, journal: Arc<dyn Journal>) -> Agent {
         let limits = RunLimits { iterations: MAX_ITERATIONS, tokens: self.config.token_budget };
         let (model, toolbox) = (self.model.clone(), self.toolbox.clone());
         let instructions = self.instructions.clone();
-        Agent { model, toolbox, journal, limits, instructions, wait_tools: self.config.wait_tools }
+        let wait_tools = self.config.wait_tools;
+        let agent = Agent { model, toolbox, journal, limits, instructions, wait_tools };
+        Deadline::new(agent, self.config.timeout)
+    }
+
+    fn cached<I: Invoke + 'static>(&self, run: I, cache: WriteBehindCache) -> Cached<I> {
+        Cached::new(run, cache, self.toolbox.clone(), self.answerer(), self.metrics.service())
     }
 
     /// What results that are kept depend on, beside the question and the tools.

@@ -66,33 +66,24 @@ pub struct Agent {
 
 impl Agent {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
-        let max_concurrent = reader.number(&MAX_CONCURRENT_AGENTS);
         let is_limited =
             reader.variant().is_some_and(Variant::serves_b) || reader.is_set(&MAX_CONCURRENT_AGENTS);
-        let job_workers = reader.number(&JOB_WORKERS);
-        let admission_wait = reader.duration(&ADMISSION_WAIT_MS);
-        let token_budget = token_budget::read(reader);
-        let timeout = reader.duration(&AGENT_TIMEOUT_MS);
-        let circuit_min_volume = reader.number(&CIRCUIT_MIN_VOLUME);
-        let result_cache = reader.switch(&RESULT_CACHE);
-        let instructions = reader.path(&AGENT_INSTRUCTIONS);
-        let wait_tools = reader.switch(&WAIT_TOOLS);
-        let cluster_url = reader.http_url(&AGENT_CLUSTER_URL);
+        let max_concurrent = reader.number(&MAX_CONCURRENT_AGENTS);
         if reader.variant().is_some_and(Variant::serves_b) && !reader.is_set(&AGENT_CLUSTER_URL) {
             // host/docs/interface/decisions-http.md#gateway-and-serverless.
             reader.warn("AGENT_CLUSTER_URL is not set: gateway requests of high priority are handled here");
         }
-        Ok(Self {
-            max_concurrent: Some(max_concurrent?).filter(|_| is_limited),
-            job_workers: job_workers?,
-            admission_wait: admission_wait?,
-            token_budget: token_budget?,
-            timeout: timeout?,
-            circuit_min_volume: circuit_min_volume?,
-            result_cache: result_cache?,
-            instructions: instructions?,
-            wait_tools: wait_tools?,
-            cluster_url: cluster_url?,
+        read_all!(Self {
+            max_concurrent: max_concurrent.map(|count| Some(count).filter(|_| is_limited)),
+            job_workers: reader.number(&JOB_WORKERS),
+            admission_wait: reader.duration(&ADMISSION_WAIT_MS),
+            token_budget: token_budget::read(reader),
+            timeout: reader.duration(&AGENT_TIMEOUT_MS),
+            circuit_min_volume: reader.number(&CIRCUIT_MIN_VOLUME),
+            result_cache: reader.switch(&RESULT_CACHE),
+            instructions: reader.path(&AGENT_INSTRUCTIONS),
+            wait_tools: reader.switch(&WAIT_TOOLS),
+            cluster_url: reader.http_url(&AGENT_CLUSTER_URL),
         })
     }
 }

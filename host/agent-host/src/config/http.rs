@@ -84,29 +84,19 @@ pub struct Http {
 
 impl Http {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
-        let host = reader.value(&HOST, parse_host);
-        let port = reader.number(&PORT);
-        let max_body_bytes = reader.number(&MAX_BODY_BYTES);
-        let body_timeout = reader.duration(&BODY_TIMEOUT_MS);
-        let trusted_proxies = reader.number(&TRUST_PROXY);
-        let max_connections = reader.optional_number(&MAX_CONNECTIONS);
-        let serving_threads = reader.optional_number(&SERVING_THREADS);
-        let max_websockets = reader.number(&MAX_WEBSOCKETS);
         let origins = reader.optional(&CORS_ORIGINS, |list| Origins::parse(list).ok());
-        let rates = read_rates(reader);
-        let timeouts = read_timeouts(reader);
-        Ok(Self {
-            host: host?,
-            port: port?,
-            max_body_bytes: max_body_bytes?,
-            body_timeout: body_timeout?,
-            trusted_proxies: trusted_proxies?,
-            max_connections: max_connections?,
-            serving_threads: serving_threads?,
-            max_websockets: max_websockets?,
-            origins: origins?.unwrap_or_default(),
-            rates: rates?,
-            timeouts: timeouts?,
+        read_all!(Self {
+            host: reader.value(&HOST, parse_host),
+            port: reader.number(&PORT),
+            max_body_bytes: reader.number(&MAX_BODY_BYTES),
+            body_timeout: reader.duration(&BODY_TIMEOUT_MS),
+            trusted_proxies: reader.number(&TRUST_PROXY),
+            max_connections: reader.optional_number(&MAX_CONNECTIONS),
+            serving_threads: reader.optional_number(&SERVING_THREADS),
+            max_websockets: reader.number(&MAX_WEBSOCKETS),
+            origins: origins.map(Option::unwrap_or_default),
+            rates: read_rates(reader),
+            timeouts: read_timeouts(reader),
         })
     }
 

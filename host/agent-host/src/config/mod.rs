@@ -12,6 +12,14 @@
 //!
 //! What does not belong here: opening, connecting or checking anything that a variable names.
 
+/// Reads all fields before the first of them that has a problem ends it: every problem is to be reported.
+macro_rules! read_all {
+    ($whole:ident { $($field:ident: $read:expr,)* }) => {{
+        $(let $field = $read;)*
+        Ok($whole { $($field: $field?,)* })
+    }};
+}
+
 mod agent;
 pub mod all_settings;
 mod http;

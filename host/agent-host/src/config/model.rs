@@ -89,17 +89,12 @@ pub enum ModelProvider {
 
 impl Models {
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Reported> {
-        let first = read_first(reader);
-        let second = read_second(reader);
-        let timeout = reader.duration(&LLM_TIMEOUT_MS);
-        let retries = reader.number(&LLM_RETRIES);
-        let health_ttl = reader.duration(&LLM_HEALTH_TTL_MS);
-        Ok(Self {
-            first: first?,
-            second: second?,
-            timeout: timeout?,
-            retries: retries?,
-            health_ttl: health_ttl?,
+        read_all!(Self {
+            first: read_first(reader),
+            second: read_second(reader),
+            timeout: reader.duration(&LLM_TIMEOUT_MS),
+            retries: reader.number(&LLM_RETRIES),
+            health_ttl: reader.duration(&LLM_HEALTH_TTL_MS),
         })
     }
 }

@@ -10,6 +10,13 @@ use serde::Serialize;
 pub trait Register {
     /// Takes one, unless a metric of its name is there already.
     fn register(&self, collector: Box<dyn Collector>) -> Result<(), Error>;
+
+    /// Takes a metric as it is made, and gives it back to those who count.
+    fn keep<C: Collector + Clone + 'static>(&self, made: prometheus::Result<C>) -> prometheus::Result<C> {
+        let metric = made?;
+        self.register(Box::new(metric.clone()))?;
+        Ok(metric)
+    }
 }
 
 impl Register for Registry {

@@ -32,26 +32,23 @@ impl HttpMetrics {
         );
         let seconds =
             HistogramOpts::new(SECONDS, "Duration of requests by route").buckets(LONG_SECONDS.to_vec());
-        let this = Self {
-            requests: IntCounterVec::new(requests, &["route", "method", "status"])?,
-            seconds: HistogramVec::new(seconds, &["route"])?,
+        Ok(Self {
+            requests: registry.keep(IntCounterVec::new(requests, &["route", "method", "status"]))?,
+            seconds: registry.keep(HistogramVec::new(seconds, &["route"]))?,
             exemplars: Exemplars::of(SECONDS, Some("route"), &LONG_SECONDS),
-            open: IntGauge::new("agent_http_connections", "Connections that are open, of MAX_CONNECTIONS")?,
-            displaced: IntCounter::new(
+            open: registry.keep(IntGauge::new(
+                "agent_http_connections",
+                "Connections that are open, of MAX_CONNECTIONS",
+            ))?,
+            displaced: registry.keep(IntCounter::new(
                 "agent_http_connections_displaced_total",
                 "Idle connections that were closed because all of MAX_CONNECTIONS were taken",
-            )?,
-            waits: IntCounter::new(
+            ))?,
+            waits: registry.keep(IntCounter::new(
                 "agent_http_connection_waits_total",
                 "Times a new connection had to wait, because all of MAX_CONNECTIONS were busy",
-            )?,
-        };
-        registry.register(Box::new(this.requests.clone()))?;
-        registry.register(Box::new(this.seconds.clone()))?;
-        registry.register(Box::new(this.open.clone()))?;
-        registry.register(Box::new(this.displaced.clone()))?;
-        registry.register(Box::new(this.waits.clone()))?;
-        Ok(this)
+            ))?,
+        })
     }
 
     /// A request was answered, or nobody waits for its answer any more.

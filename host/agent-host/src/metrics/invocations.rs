@@ -33,16 +33,14 @@ impl Invocations {
             common_opts: labelled("agent_duration_seconds", "Agent execution duration"),
             buckets: LONG_SECONDS.to_vec(),
         };
-        let this = Self {
-            total: IntCounter::with_opts(labelled("agent_invocations_total", "Total agent invocations"))?,
-            seconds: Histogram::with_opts(seconds)?,
+        let total = labelled("agent_invocations_total", "Total agent invocations");
+        let active = labelled("agent_active_requests", "Requests in progress");
+        Ok(Self {
+            total: registry.keep(IntCounter::with_opts(total))?,
+            seconds: registry.keep(Histogram::with_opts(seconds))?,
             exemplars: Exemplars::of("agent_duration_seconds", None, &LONG_SECONDS),
-            active: IntGauge::with_opts(labelled("agent_active_requests", "Requests in progress"))?,
-        };
-        registry.register(Box::new(this.total.clone()))?;
-        registry.register(Box::new(this.seconds.clone()))?;
-        registry.register(Box::new(this.active.clone()))?;
-        Ok(this)
+            active: registry.keep(IntGauge::with_opts(active))?,
+        })
     }
 
     fn begin(&self) -> Active<'_> {

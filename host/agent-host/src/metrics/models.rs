@@ -37,18 +37,13 @@ impl ModelMetrics {
             "Input tokens that providers had kept from earlier calls",
         );
         let seconds = HistogramOpts::new(SECONDS, "Duration of model calls").buckets(LONG_SECONDS.to_vec());
-        let this = Self {
-            calls: IntCounterVec::new(calls, &["model", "outcome"])?,
-            tokens: IntCounterVec::new(tokens, &["model", "kind"])?,
-            cached_tokens: IntCounterVec::new(cached, &["model"])?,
-            seconds: HistogramVec::new(seconds, &["model"])?,
+        Ok(Self {
+            calls: registry.keep(IntCounterVec::new(calls, &["model", "outcome"]))?,
+            tokens: registry.keep(IntCounterVec::new(tokens, &["model", "kind"]))?,
+            cached_tokens: registry.keep(IntCounterVec::new(cached, &["model"]))?,
+            seconds: registry.keep(HistogramVec::new(seconds, &["model"]))?,
             exemplars: Exemplars::of(SECONDS, Some("model"), &LONG_SECONDS),
-        };
-        registry.register(Box::new(this.calls.clone()))?;
-        registry.register(Box::new(this.tokens.clone()))?;
-        registry.register(Box::new(this.cached_tokens.clone()))?;
-        registry.register(Box::new(this.seconds.clone()))?;
-        Ok(this)
+        })
     }
 }
 

@@ -56,11 +56,11 @@ impl Outcomes {
     pub(super) fn register(registry: &impl Register) -> prometheus::Result<Self> {
         let help = "Runs of requests and jobs by what they came to and why: the stop reason of those that ended, and \
                     what failed, stopped or turned away the others";
-        let this = Self(IntCounterVec::new(Opts::new("agent_runs_total", help), &["outcome", "reason"])?);
+        let runs = IntCounterVec::new(Opts::new("agent_runs_total", help), &["outcome", "reason"]);
+        let this = Self(registry.keep(runs)?);
         // A series that begins at zero shows its first increase; one that begins at one hides it.
         let ended = StopReason::ALL.into_iter().map(of_stop);
         ended.chain(OTHERS).for_each(|outcome| drop(this.of(outcome)));
-        registry.register(Box::new(this.0.clone()))?;
         Ok(this)
     }
 

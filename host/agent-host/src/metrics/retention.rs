@@ -18,7 +18,7 @@ pub struct RetentionMetrics {
 
 impl RetentionMetrics {
     pub(super) fn register(registry: &impl Register) -> prometheus::Result<Self> {
-        let counters = |name, help| IntCounterVec::new(Opts::new(name, help), &["what"]);
+        let counters = |name, help| registry.keep(IntCounterVec::new(Opts::new(name, help), &["what"]));
         let oldest = Opts::new(
             "agent_retention_oldest_timestamp_seconds",
             "When the oldest of what has ended and is kept ended (seconds since 1970); 0 when nothing is kept",
@@ -37,18 +37,14 @@ impl RetentionMetrics {
                 "agent_retention_failed_sweeps_total",
                 "Sweeps of this process that a store failed",
             )?,
-            last: GaugeVec::new(last, &["what"])?,
-            oldest: GaugeVec::new(oldest, &["what"])?,
+            last: registry.keep(GaugeVec::new(last, &["what"]))?,
+            oldest: registry.keep(GaugeVec::new(oldest, &["what"]))?,
         };
         // A series that begins at zero shows its first increase.
         for kind in RetainedKind::ALL {
             this.removed.with_label_values(&[kind.as_str()]);
             this.failed.with_label_values(&[kind.as_str()]);
         }
-        registry.register(Box::new(this.removed.clone()))?;
-        registry.register(Box::new(this.failed.clone()))?;
-        registry.register(Box::new(this.last.clone()))?;
-        registry.register(Box::new(this.oldest.clone()))?;
         Ok(this)
     }
 }

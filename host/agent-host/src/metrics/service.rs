@@ -42,7 +42,7 @@ pub struct ServiceMetrics {
 
 impl ServiceMetrics {
     pub(super) fn register(registry: &impl Register) -> prometheus::Result<Self> {
-        let counters = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
+        let counters = |name, help, label| registry.keep(IntCounterVec::new(Opts::new(name, help), &[label]));
         let seconds = HistogramOpts::new(ATTEMPT_SECONDS, "Duration of attempts at jobs")
             .buckets(LONG_SECONDS.to_vec());
         let this = Self {
@@ -56,21 +56,21 @@ impl ServiceMetrics {
                 "Requests that a rate window turned away",
                 "window",
             )?,
-            rate_fallbacks: IntCounter::new(
+            rate_fallbacks: registry.keep(IntCounter::new(
                 "agent_rate_fallbacks_total",
                 "Requests counted in this process only, because the shared windows failed",
-            )?,
-            records_lost: IntCounter::new(
+            ))?,
+            records_lost: registry.keep(IntCounter::new(
                 "agent_records_lost_total",
                 "Runs whose journal or record was given up before it was stored",
-            )?,
+            ))?,
             model_retries: counters(
                 "agent_model_retries_total",
                 "Model calls that failed and were made again",
                 "model",
             )?,
             attempts: counters("agent_job_attempts_total", "Attempts at jobs by how they ended", "outcome")?,
-            attempt_seconds: HistogramVec::new(seconds, &["outcome"])?,
+            attempt_seconds: registry.keep(HistogramVec::new(seconds, &["outcome"]))?,
             exemplars: Exemplars::of(ATTEMPT_SECONDS, Some("outcome"), &LONG_SECONDS),
             task_restarts: counters(
                 "agent_task_restarts_total",
@@ -82,19 +82,9 @@ impl ServiceMetrics {
                 "Waits that runs began, by what is waited for",
                 "kind",
             )?,
-            decision_seconds: decision_seconds()?,
+            decision_seconds: registry.keep(decision_seconds())?,
         };
         this.begin_at_zero();
-        registry.register(Box::new(this.cache.clone()))?;
-        registry.register(Box::new(this.limited.clone()))?;
-        registry.register(Box::new(this.rate_fallbacks.clone()))?;
-        registry.register(Box::new(this.records_lost.clone()))?;
-        registry.register(Box::new(this.model_retries.clone()))?;
-        registry.register(Box::new(this.attempts.clone()))?;
-        registry.register(Box::new(this.attempt_seconds.clone()))?;
-        registry.register(Box::new(this.task_restarts.clone()))?;
-        registry.register(Box::new(this.waits_begun.clone()))?;
-        registry.register(Box::new(this.decision_seconds.clone()))?;
         Ok(this)
     }
 

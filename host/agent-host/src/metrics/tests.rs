@@ -9,7 +9,8 @@ use agent_core::testing::{ScriptedModel, says};
 use agent_core::words::{Catalog, ModelReply, NO_RULES, ToolOutcome, Usage};
 use boxed_async::boxed_async;
 use futures::FutureExt as _;
-use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
+use run_service::layers::{Ask, Invoke, InvokeError};
+use run_service::testing::ScriptedInvoke;
 use tool_host::{CallReport, Cost};
 
 use super::*;
@@ -35,24 +36,8 @@ fn buckets(metrics: &Metrics, histogram: &str) -> String {
     text.lines().filter_map(bucket).collect::<Vec<_>>().join(", ")
 }
 
-/// Answers, fails, panics or never ends, as the input says.
-struct Obedient;
-
-#[boxed_async]
-impl Invoke for Obedient {
-    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
-        match ask.input.as_str() {
-            "fail" => {
-                Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None, in_tools: false })
-            }
-            "panic" => panic!("as it was told"),
-            _ => std::future::pending().await,
-        }
-    }
-}
-
-fn ask(input: &str) -> Ask {
-    Ask::new("r".into(), input.into())
+fn ask() -> Ask {
+    Ask::new("r".into(), "hi".into())
 }
 
 #[tokio::test]
@@ -80,17 +65,20 @@ async fn the_series_of_the_interface_are_there_from_the_start() {
 #[tokio::test]
 async fn an_invocation_is_active_until_it_ends_however_it_does() {
     let metrics = metrics("agent_");
-    let metered = metrics.metered(Obedient);
+    let agent = ScriptedInvoke::hanging();
+    agent.add(Err(InvokeError::TimedOut { limit: Duration::ZERO, retry_after: None, in_tools: false }));
+    agent.panic();
+    let metered = metrics.metered(agent);
     let active = || lines(&metrics, "agent_active_requests{").trim().rsplit_once(' ').unwrap().1.to_owned();
 
-    let mut endless = metered.invoke(ask("wait"));
+    let mut endless = metered.invoke(ask());
     assert!(endless.as_mut().now_or_never().is_none());
     assert_eq!(active(), "1");
     drop(endless);
     assert_eq!(active(), "0");
 
-    metered.invoke(ask("fail")).await.unwrap_err();
-    std::panic::AssertUnwindSafe(metered.invoke(ask("panic"))).catch_unwind().await.unwrap_err();
+    metered.invoke(ask()).await.unwrap_err();
+    std::panic::AssertUnwindSafe(metered.invoke(ask())).catch_unwind().await.unwrap_err();
     assert_eq!(active(), "0");
     for series in ["agent_invocations_total{", "agent_duration_seconds_count{"] {
         assert!(lines(&metrics, series).ends_with(" 3\n"), "{}", lines(&metrics, series));
@@ -245,26 +233,21 @@ async fn a_scrape_shows_the_tool_set_of_the_moment() {
 }
 
 #[tokio::test]
-async fn versions_that_were_withdrawn_are_counted_from_zero() {
+async fn withdrawn_versions_and_misplaced_secrets_are_counted_from_zero() {
     let metrics = metrics("agent_");
     let tools = metrics.tools();
-    let withdrawn = || lines(&metrics, "agent_tool_versions_withdrawn_total{");
+    let check = |name: &str, count: u32| {
+        let counted = format!("agent_tool_{name}_total{{component=\"calculator\"}} {count}\n");
+        assert_eq!(lines(&metrics, &format!("agent_tool_{name}_total{{")), counted);
+    };
     tools.set_changed(&[ADD], &[]);
-    assert_eq!(withdrawn(), "agent_tool_versions_withdrawn_total{component=\"calculator\"} 0\n");
+    check("versions_withdrawn", 0);
+    check("secrets_met", 0);
     tools.version_withdrawn("calculator");
-    assert_eq!(withdrawn(), "agent_tool_versions_withdrawn_total{component=\"calculator\"} 1\n");
-}
-
-#[tokio::test]
-async fn secrets_that_were_met_where_they_are_not_used_are_counted_from_zero() {
-    let metrics = metrics("agent_");
-    let tools = metrics.tools();
-    let met = || lines(&metrics, "agent_tool_secrets_met_total{");
-    tools.set_changed(&[ADD], &[]);
-    assert_eq!(met(), "agent_tool_secrets_met_total{component=\"calculator\"} 0\n");
     tools.secrets_met("calculator", 3);
     tools.secrets_met("elsewhere", 3);
-    assert_eq!(met(), "agent_tool_secrets_met_total{component=\"calculator\"} 3\n");
+    check("versions_withdrawn", 1);
+    check("secrets_met", 3);
 }
 
 #[tokio::test]

@@ -12,7 +12,9 @@ use agent_core::words::ToolOutcome;
 use arc_swap::ArcSwap;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, exponential_buckets,
+};
 use tool_host::CallReport;
 
 use super::described::Register;
@@ -23,19 +25,6 @@ use super::family::{Family, Kind};
 const SECONDS: [f64; 18] = [
     10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5,
     1.0, 10.0, 30.0,
-];
-
-/// From one page of WebAssembly to all that it can address.
-const MEMORY_BYTES: [f64; 9] = [
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
-    268_435_456.0,
-    1_073_741_824.0,
-    4_294_967_296.0,
 ];
 
 /// In the order of their declaration: an outcome is its own index.
@@ -107,21 +96,18 @@ impl ToolMetrics {
     /// All series at zero, to be gathered by `registry`.
     pub fn new(registry: &impl Register) -> prometheus::Result<Self> {
         let swaps = Opts::new("agent_tool_swaps_total", "Changes of the tool set, and components refused");
-        let swaps = IntCounterVec::new(swaps, &["outcome"])?;
+        let swaps = registry.keep(IntCounterVec::new(swaps, &["outcome"]))?;
         let withdrawn = Opts::new(
             "agent_tool_versions_withdrawn_total",
             "Versions that served and were withdrawn by the host because their calls trapped",
         );
-        let withdrawn = IntCounterVec::new(withdrawn, &["component"])?;
+        let withdrawn = registry.keep(IntCounterVec::new(withdrawn, &["component"]))?;
         let secrets_met = Opts::new(
             "agent_tool_secrets_met_total",
             "Values of secrets that calls wrote themselves, or were answered by hosts that did not get them",
         );
-        let secrets_met = IntCounterVec::new(secrets_met, &["component"])?;
+        let secrets_met = registry.keep(IntCounterVec::new(secrets_met, &["component"]))?;
         let set = Arc::default();
-        registry.register(Box::new(swaps.clone()))?;
-        registry.register(Box::new(withdrawn.clone()))?;
-        registry.register(Box::new(secrets_met.clone()))?;
         registry.register(Box::new(ToolSetCollector::new(Arc::clone(&set))?))?;
         let series = Series::register(registry)?;
         Ok(Self {
@@ -213,16 +199,13 @@ impl Series {
         let calls = Opts::new("agent_tool_calls_total", "Tool calls by how they ended");
         let seconds = HistogramOpts::new(DURATION, "Duration of tool calls").buckets(SECONDS.to_vec());
         let memory = HistogramOpts::new("agent_tool_peak_memory_bytes", "Most memory a tool call had")
-            .buckets(MEMORY_BYTES.to_vec());
-        let this = Self {
-            calls: IntCounterVec::new(calls, &["tool", "component", "outcome"])?,
-            seconds: HistogramVec::new(seconds, &["tool"])?,
-            memory: HistogramVec::new(memory, &["tool"])?,
-        };
-        registry.register(Box::new(this.calls.clone()))?;
-        registry.register(Box::new(this.seconds.clone()))?;
-        registry.register(Box::new(this.memory.clone()))?;
-        Ok(this)
+            // From one page of WebAssembly to all that it can address.
+            .buckets(exponential_buckets(65_536.0, 4.0, 9)?);
+        Ok(Self {
+            calls: registry.keep(IntCounterVec::new(calls, &["tool", "component", "outcome"]))?,
+            seconds: registry.keep(HistogramVec::new(seconds, &["tool"]))?,
+            memory: registry.keep(HistogramVec::new(memory, &["tool"]))?,
+        })
     }
 
     /// All of them begin at zero, so that the first failure of a tool is an increase.

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fmt::Debug;
 use std::io::Write as _;
 
+use agent_core::error_chain::ErrorChain;
 use agent_core::trace::{self, TraceContext};
 use serde::Serializer as _;
 use serde::ser::SerializeMap as _;
@@ -159,13 +160,6 @@ impl Visit for Fields {
 
     /// With all its causes: our errors do not repeat them in their own text.
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let mut text = value.to_string();
-        let mut cause = value.source();
-        while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
-        }
-        self.set(field, Value::String(text));
+        self.set(field, Value::String(ErrorChain(value).to_string()));
     }
 }

@@ -237,18 +237,19 @@ mod tests {
     /// Far longer than any test waits when all is well.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// A stream whose reader takes one write for each permit, and passes on what it took.
+    /// A stream whose reader takes one write for each permit, so many bytes of it at most, and passes on what
+    /// it took.
     struct Slow {
-        permits: Receiver<io::Result<()>>,
+        permits: Receiver<io::Result<usize>>,
         taken: Sender<String>,
     }
 
     impl Write for Slow {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             // Without permits left, the reader takes everything.
-            self.permits.recv().unwrap_or(Ok(()))?;
-            let _ = self.taken.send(String::from_utf8(bytes.to_vec()).unwrap());
-            Ok(bytes.len())
+            let room = self.permits.recv().unwrap_or(Ok(usize::MAX))?.min(bytes.len());
+            let _ = self.taken.send(String::from_utf8(bytes[..room].to_vec()).unwrap());
+            Ok(room)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -258,7 +259,7 @@ mod tests {
 
     struct Parts {
         log: NonBlocking,
-        permits: Sender<io::Result<()>>,
+        permits: Sender<io::Result<usize>>,
         taken: Receiver<String>,
         reports: Receiver<u64>,
     }
@@ -329,38 +330,15 @@ mod tests {
         assert_eq!(taken.try_iter().collect::<String>(), "kept\n");
     }
 
-    /// A stream that takes so many bytes with each write, and fails where that is none.
-    struct Disk {
-        rooms: Receiver<usize>,
-        taken: Sender<String>,
-    }
-
-    impl Write for Disk {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let room = self.rooms.recv().unwrap_or(usize::MAX).min(bytes.len());
-            if room == 0 {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            let _ = self.taken.send(String::from_utf8(bytes[..room].to_vec()).unwrap());
-            Ok(room)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_line_that_a_full_disk_has_torn_ends_before_the_next_one() {
-        let ((room, rooms), (sender, taken)) = (channel(), channel());
-        let log = NonBlocking::start(Disk { rooms, taken: sender }, CAPACITY, |_| {}).unwrap();
-        for bytes in [3, 0] {
-            room.send(bytes).unwrap();
-        }
+        let Parts { log, permits, taken, reports: _reports } = start(CAPACITY);
+        permits.send(Ok(3)).unwrap();
+        permits.send(Err(io::ErrorKind::StorageFull.into())).unwrap();
         log.write_entry(b"torn\n");
         assert!(log.flush(PATIENCE));
         assert_eq!(log.dropped(), 1);
-        drop(room);
+        drop(permits);
         log.write_entry(b"whole\n");
         assert!(log.flush(PATIENCE));
         assert_eq!(taken.try_iter().collect::<String>(), "tor\nwhole\n");

@@ -12,7 +12,6 @@ use tool_host::{Inspection, MOST_COMPONENT_BYTES, PolicyFile};
 pub(crate) struct ComponentFile {
     /// The file's name without `.wasm`.
     pub(crate) name: String,
-    /// Where it lies.
     pub(crate) path: PathBuf,
     pub(crate) bytes: Vec<u8>,
     /// What lies beside it as its signature.
@@ -34,7 +33,6 @@ impl ComponentFile {
         Self::read(&path)
     }
 
-    /// Reads a file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let metadata = fs::metadata(path).with_context(|| format!("reading {}", path.display()))?;
         if !metadata.is_file() {
@@ -65,7 +63,6 @@ impl ComponentFile {
         tool_host::inspect(&self.name, &self.bytes, self.signature.as_deref(), policy)
     }
 
-    /// The folder it lies in.
     pub(crate) fn folder(&self) -> String {
         self.path.parent().map_or_else(|| ".".to_owned(), |folder| folder.display().to_string())
     }

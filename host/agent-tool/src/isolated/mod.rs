@@ -69,7 +69,6 @@ pub(super) struct Isolated {
     _folders: TempDir,
 }
 
-/// What a call came to.
 pub(super) struct Called {
     pub(super) returned: ToolReturn,
     /// Absent when no code ran.
@@ -128,7 +127,6 @@ impl Isolated {
         self.host.faults().into_iter().next().map(|fault| fault.error)
     }
 
-    /// Tools of the component.
     pub(super) fn tools(&self) -> Vec<ToolListing> {
         self.host.list()
     }

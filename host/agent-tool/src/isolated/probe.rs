@@ -72,7 +72,6 @@ impl<'a> Probe<'a> {
         self.seen.get(tool).cloned().unwrap_or_default()
     }
 
-    /// Makes a call.
     pub(crate) async fn call(
         &mut self,
         tool: &str,

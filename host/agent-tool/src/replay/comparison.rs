@@ -57,7 +57,6 @@ pub(super) enum Verdict {
     },
 }
 
-/// How a call went.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Went {

@@ -40,7 +40,6 @@ pub(super) struct Report {
     beyond: Vec<String>,
 }
 
-/// What came of a case.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CaseResult {

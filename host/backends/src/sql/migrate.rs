@@ -268,12 +268,27 @@ fn judge(known: &Migrator, run: &[Run]) -> Result<(), SetupError> {
     }
 }
 
-/// On a connection of its own, to the server itself. All in one transaction, whose lock ends with it: the
-/// migrator's own lock belongs to a session, and behind a pooler nobody knows whose that is. With more
-/// isolation the transaction would not see what others made while it waited for the lock. Partitions of the
-/// coming months, which no migration can name, are made after it.
+/// Up to which migration each transaction goes. A lock is held until the end of its transaction, and what
+/// changes a table keeps its readers out as well: the 15th, and the 20th to the 22nd. What is behind these
+/// makes indexes, for which a large table is read for long.
+const STEPS: [Option<i64>; 3] = [Some(15), Some(22), None];
+
+/// On a connection of its own, to the server itself. Partitions of the coming months, which no migration can
+/// name, are made after it.
 async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     let mut connection = pool.connect_directly().await?;
+    for step in STEPS {
+        migrate_up_to(step, &mut connection).await?;
+    }
+    connection.close().await?;
+    make_months_ahead(pool, LargeTables::Leave).await;
+    Ok(())
+}
+
+/// In one transaction, whose lock ends with it: the migrator's own lock belongs to a session, and behind a
+/// pooler nobody knows whose that is. With more isolation the transaction would not see what others made
+/// while it waited for the lock.
+async fn migrate_up_to(step: Option<i64>, connection: &mut PgConnection) -> Result<(), MigrateError> {
     let mut transaction = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     sqlx::raw_sql(NO_LIMIT).execute(&mut *transaction).await?;
     let database: String =
@@ -283,16 +298,12 @@ async fn migrate_postgres(pool: &Postgres) -> Result<(), MigrateError> {
     let mut migrator = migrator(|(version, name, sql, _)| (version, name, sql));
     migrator.set_locking(false);
     // From here on everybody waits behind it for tables. A service that starts tries again. Migration 15 ends
-    // with the limit that it found taken away.
+    // with the limit that it found taken away, and its step with it.
     if !is_migrated(&migrator, &mut transaction).await? {
-        for target in [Some(15), None] {
-            sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
-            migrator.run_direct(target, &mut *transaction, false).await?;
-        }
+        sqlx::raw_sql(LIMIT_LOCKS).execute(&mut *transaction).await?;
+        migrator.run_direct(step, &mut *transaction, false).await?;
     }
     transaction.commit().await?;
-    connection.close().await?;
-    make_months_ahead(pool, LargeTables::Leave).await;
     Ok(())
 }
 
@@ -367,6 +378,24 @@ mod tests {
         let error = within("the migration to give up", pool.migrate()).await.unwrap_err();
         assert!(matches!(error, SetupError::Locked { .. }), "{error:?}");
         reader.close().await.unwrap();
+        assert_eq!(pool.migrate().await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn what_changes_a_table_holds_it_no_longer_when_indexes_are_made() {
+        let server = Postgres::start().await;
+        let mut writer = PgConnection::connect(&server.url()).await.unwrap();
+        let migrator = migrator(|(version, name, sql, _)| (version, name, sql));
+        migrator.run_direct(Some(19), &mut writer, false).await.unwrap();
+        let write = sqlx::raw_sql("BEGIN; LOCK TABLE run_records IN ROW EXCLUSIVE MODE");
+        write.execute(&mut writer).await.unwrap();
+        let pool = SqlPool::postgres(&server.url()).unwrap();
+        let error = within("the migration to give up", pool.migrate()).await.unwrap_err();
+        assert!(matches!(error, SetupError::Locked { .. }), "{error:?}");
+        let last = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations");
+        let last: i64 = last.fetch_one(&mut writer).await.unwrap();
+        assert_eq!(last, 22);
+        writer.close().await.unwrap();
         assert_eq!(pool.migrate().await, Ok(()));
     }
 }

@@ -1,5 +1,6 @@
 //! Jobs on Redis that have ended: what is removed, and what producers asked to keep.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -257,6 +258,27 @@ async fn events_of_the_time_of_the_jobs_that_go_are_dropped() {
     assert_eq!(length().await, all - 1, "the old one is gone, and no other");
     assert_eq!(store.drop_partitions(now + DAY, None).await, Ok(DropStep::default()));
     assert_eq!(length().await, 0);
+}
+
+#[tokio::test]
+async fn events_of_jobs_that_are_forgotten_are_erased_and_no_others() {
+    let (_server, things, store) = start().await;
+    let theirs = things.add_ended("u", Duration::ZERO).await;
+    let other = things.add_ended("other", Duration::ZERO).await;
+    let jobs = async || {
+        let mut range = redis::cmd("XRANGE");
+        range.arg(format!("bull:{QUEUE}:events")).arg("-").arg("+");
+        let mut connection = things.connection.clone();
+        let events: Vec<(String, HashMap<String, String>)> =
+            range.query_async(&mut connection).await.unwrap();
+        events.into_iter().filter_map(|(_, mut fields)| fields.remove("jobId")).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(jobs().await, BTreeSet::from([theirs.clone(), other.clone()]));
+    for _ in 0..2 {
+        store.erase_traces(std::slice::from_ref(&theirs)).await.unwrap();
+        assert_eq!(jobs().await, BTreeSet::from([other.clone()]));
+    }
+    assert_eq!(store.remove(&[theirs]).await.unwrap(), 1);
 }
 
 /// Nothing else makes room there.

@@ -1,6 +1,7 @@
 //! Middlewares, one file each. In which order requests meet them is written down in `stack.rs`, and for those
 //! under `/api/` and `/admin/` in `variant_b/api_stack.rs`.
 
+pub(crate) mod annotate;
 pub mod client_address;
 pub(crate) mod compression;
 pub(crate) mod cors;

@@ -2,15 +2,12 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Request};
+use axum::response::Response;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use pin_project_lite::pin_project;
-use tower::Service;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
 /// host/docs/interface/decisions-http.md#paths-and-methods: accepted or made, echoed, in every log line.
@@ -59,60 +56,16 @@ fn acceptable(value: &HeaderValue) -> Option<&str> {
     ((1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(safe)).then_some(text)
 }
 
-/// The service behind this layer.
-#[derive(Debug, Clone)]
-pub(crate) struct WithRequestId<S> {
-    inner: S,
-}
-
-impl<S> WithRequestId<S> {
-    pub(crate) fn new(inner: S) -> Self {
-        Self { inner }
-    }
-}
-
-impl<S, B, C> Service<Request<B>> for WithRequestId<S>
-where
-    S: Service<Request<B>, Response = Response<C>>,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Echo<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let id = RequestId::from_headers(request.headers());
-        request.extensions_mut().insert(id.clone());
-        Echo { inner: self.inner.call(request), id }
-    }
-}
-
-pin_project! {
-    /// Waits for the answer and writes the id on it.
-    pub(crate) struct Echo<F> {
-        #[pin]
-        inner: F,
-        id: RequestId,
-    }
-}
-
-impl<F, C, E> Future for Echo<F>
-where
-    F: Future<Output = Result<Response<C>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let mut answer = ready!(this.inner.poll(cx));
+/// Names a request, and writes the name on its answer.
+pub(crate) fn name(request: &mut Request) -> impl FnOnce(Response) -> Response + use<> {
+    let id = RequestId::from_headers(request.headers());
+    request.extensions_mut().insert(id.clone());
+    move |mut answer| {
         // An id is always fit for a header: it was checked or made above.
-        if let (Ok(response), Ok(id)) = (&mut answer, HeaderValue::from_str(&this.id.0)) {
-            response.headers_mut().insert(HEADER, id);
+        if let Ok(id) = HeaderValue::from_str(&id.0) {
+            answer.headers_mut().insert(HEADER, id);
         }
-        Poll::Ready(answer)
+        answer
     }
 }
 

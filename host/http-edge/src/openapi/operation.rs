@@ -345,11 +345,7 @@ impl Operation {
 
     pub(super) fn to_json(&self) -> Value {
         let mut json = json!({ "operationId": self.id, "tags": [self.tag], "summary": self.summary });
-        let mut set = |name: &str, value: Value| {
-            if let Value::Object(fields) = &mut json {
-                fields.insert(name.to_owned(), value);
-            }
-        };
+        let mut set = |name: &str, value: Value| json[name] = value;
         if !self.description.is_empty() {
             set("description", self.description.into());
         }

@@ -1,6 +1,6 @@
 //! A parameter of a route: of its path, its query string or its headers.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use crate::request::Field;
 
@@ -19,19 +19,12 @@ impl Parameter {
     }
 
     fn new(place: &str, name: &str, description: &str, schema: Value) -> Self {
-        let mut parameter = Map::new();
-        parameter.insert("in".to_owned(), place.into());
-        parameter.insert("name".to_owned(), name.into());
-        parameter.insert("description".to_owned(), description.into());
-        parameter.insert("schema".to_owned(), schema);
-        Self(parameter.into())
+        Self(json!({ "in": place, "name": name, "description": description, "schema": schema }))
     }
 
     /// Makes the parameter one that may not be absent.
     pub fn required(mut self) -> Self {
-        if let Value::Object(fields) = &mut self.0 {
-            fields.insert("required".to_owned(), true.into());
-        }
+        self.0["required"] = true.into();
         self
     }
 }

@@ -44,48 +44,27 @@ impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
     }
 }
 
+macro_rules! of_methods {
+    ($($method:ident),+) => {$(
+        pub fn $method<T: 'static>(
+            self,
+            path: &str,
+            handler: impl Handler<T, S>,
+            describe: impl Fn() -> Operation + Send + Sync + 'static,
+        ) -> Self {
+            self.method(stringify!($method), path, routing::$method(handler), describe)
+        }
+    )+};
+}
+
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// None yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// `GET` and `HEAD`.
-    pub fn get<T: 'static>(
-        self,
-        path: &str,
-        handler: impl Handler<T, S>,
-        describe: impl Fn() -> Operation + Send + Sync + 'static,
-    ) -> Self {
-        self.method("get", path, routing::get(handler), describe)
-    }
-
-    pub fn post<T: 'static>(
-        self,
-        path: &str,
-        handler: impl Handler<T, S>,
-        describe: impl Fn() -> Operation + Send + Sync + 'static,
-    ) -> Self {
-        self.method("post", path, routing::post(handler), describe)
-    }
-
-    pub fn put<T: 'static>(
-        self,
-        path: &str,
-        handler: impl Handler<T, S>,
-        describe: impl Fn() -> Operation + Send + Sync + 'static,
-    ) -> Self {
-        self.method("put", path, routing::put(handler), describe)
-    }
-
-    pub fn delete<T: 'static>(
-        self,
-        path: &str,
-        handler: impl Handler<T, S>,
-        describe: impl Fn() -> Operation + Send + Sync + 'static,
-    ) -> Self {
-        self.method("delete", path, routing::delete(handler), describe)
-    }
+    // `get` takes `HEAD` as well.
+    of_methods!(get, post, put, delete);
 
     /// A handler that is made for its route, and takes that method only.
     pub fn method(

@@ -39,6 +39,7 @@ mod serverless;
 pub mod state;
 pub mod submit;
 mod timestamp;
+mod to_the_end;
 mod wait_body;
 mod waits;
 mod webhooks;

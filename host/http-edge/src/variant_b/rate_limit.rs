@@ -236,18 +236,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_premium_users_have_the_larger_window() {
-        let limit = |tier: Option<&str>| {
-            let user = Claims { id: "u1".into(), tier: tier.map(str::to_owned), role: None };
-            limit_of(&user, RateLimits::default()).requests
-        };
-        assert_eq!(limit(Some("premium")), 100);
-        for tier in [None, Some(""), Some("Premium"), Some("free")] {
-            assert_eq!(limit(tier), 10, "{tier:?}");
-        }
-    }
-
-    #[test]
     fn what_is_left_is_never_negative_and_resets_are_rounded_up() {
         let hits = |count| Hits { count, resets_in: Duration::from_millis(59_001) };
         let RateLimits { address, user, .. } = RateLimits::default();

@@ -17,6 +17,7 @@ use super::documented;
 use super::error::{Error, WaitRefusal};
 use super::parameters::{WaitListing, WaitsOf};
 use super::state::Shared;
+use super::to_the_end::to_the_end;
 use super::wait_body::WaitBody;
 use crate::answer;
 use crate::body::Payload;
@@ -105,7 +106,8 @@ pub(super) async fn read_wait(
     Ok(response)
 }
 
-/// `POST /api/agent/waits/{waitId}/decision`: the wait is decided, under the digest of what was shown.
+/// `POST /api/agent/waits/{waitId}/decision`: the wait is decided, under the digest of what was shown. Its run
+/// goes on at once, also when the client leaves behind the decision.
 pub(super) async fn decide_wait(
     State(edge): State<Shared>,
     caller: Caller,
@@ -126,7 +128,9 @@ pub(super) async fn decide_wait(
         _ => return Err(WaitRefusal::NoArguments.into()),
     };
     let proposed = ProposedDecision { by: caller.principal(), shown, verdict };
-    let decided = edge.variant.waits.decide(&id, &proposed).await?;
+    let waits = edge.variant.waits.clone();
+    let decided = async move { waits.decide(&id, &proposed).await };
+    let decided = to_the_end(&edge, "decision", decided).await??;
     let body = DecidedBody { wait: WaitBody::from(&decided.wait), goes_on: decided.goes_on };
     Ok(answer::visible_json(StatusCode::OK, &body))
 }
@@ -146,7 +150,8 @@ pub(super) fn describe_event() -> Operation {
 
 const EVENT: Field = id("name", "The event, as the runs named it.", || json!("payment-received"));
 
-/// `POST /api/agent/events/{name}`: the runs of a user that wait for the event go on with it.
+/// `POST /api/agent/events/{name}`: the runs of a user that wait for the event go on with it: all of them, also
+/// when the client leaves before the answer. Nobody would deliver it to those that are left.
 pub(super) async fn deliver_event(
     State(edge): State<Shared>,
     caller: Caller,
@@ -161,7 +166,9 @@ pub(super) async fn deliver_event(
     }
     let user_id = user_id.unwrap_or_else(|| caller.id().to_owned());
     let event = Delivery { name, key, data: data.unwrap_or_default() };
-    let delivered = edge.variant.waits.deliver(&by, &user_id, &event).await?;
+    let waits = edge.variant.waits.clone();
+    let delivered = async move { waits.deliver(&by, &user_id, &event).await };
+    let delivered = to_the_end(&edge, "event-delivery", delivered).await??;
     Ok(answer::json(StatusCode::OK, &DeliveredBody { delivered }))
 }
 

@@ -9,6 +9,7 @@ use crate::openapi::{both, document, operations};
 use crate::variant_b::{OF_ADDRESSES, OF_USERS, window_headers};
 
 /// A route that wants a token.
+#[derive(Debug)]
 struct Route {
     method: String,
     path: String,
@@ -84,17 +85,11 @@ async fn nobody_gets_in_without_a_token_or_with_one_that_cannot_be_verified() {
             ),
         ] {
             let answer = fakes.service.send(request).await;
-            assert_eq!(answer.status, status, "{} {}", route.method, route.path);
-            assert_eq!(answer.header("www-authenticate"), Some(challenge), "{} {}", route.method, route.path);
+            assert_eq!(answer.status, status, "{route:?}");
+            assert_eq!(answer.header("www-authenticate"), Some(challenge), "{route:?}");
             route.check_error(&answer, "");
-            assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{} {}", route.method, route.path);
-            assert_eq!(
-                window_headers(&answer, "ratelimit-"),
-                OF_ADDRESSES,
-                "{} {}",
-                route.method,
-                route.path
-            );
+            assert_eq!(fakes.windows.take_trips(), [["ip:unknown"]], "{route:?}");
+            assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES, "{route:?}");
             fakes.windows.fill("ip:unknown", 0);
         }
     }
@@ -108,9 +103,9 @@ async fn only_administrators_get_to_what_is_for_them() {
         let token = token("u1", Some("premium"), role);
         for route in routes.iter().filter(|route| route.is_for_administrators) {
             let answer = fakes.service.send(with_token(&token, route.request())).await;
-            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{} {}", route.method, route.path);
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{route:?}");
             route.check_error(&answer, r#"{"error":"Forbidden"}"#);
-            assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:u1"]], "{}", route.path);
+            assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:u1"]], "{route:?}");
             fakes.windows.fill("user:u1", 0);
             fakes.windows.fill("ip:unknown", 0);
         }
@@ -124,14 +119,14 @@ async fn a_full_window_turns_away_before_anything_is_done() {
     for route in &routes {
         fakes.windows.fill("user:a1", 10);
         let answer = fakes.service.send(as_admin(route.request())).await;
-        assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{} {}", route.method, route.path);
-        assert_eq!(answer.header("retry-after"), Some("60"), "{} {}", route.method, route.path);
+        assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{route:?}");
+        assert_eq!(answer.header("retry-after"), Some("60"), "{route:?}");
         route.check_error(&answer, r#"{"error":"Rate limit exceeded"}"#);
         fakes.windows.fill("ip:unknown", 100);
         let answer = fakes.service.send(as_admin(route.request())).await;
-        assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{} {}", route.method, route.path);
+        assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{route:?}");
         route.check_error(&answer, "Too many requests from this IP");
-        assert_eq!(window_headers(&answer, "x-ratelimit-"), [""; 0], "{} {}", route.method, route.path);
+        assert_eq!(window_headers(&answer, "x-ratelimit-"), [""; 0], "{route:?}");
         assert_eq!(fakes.windows.count("user:a1"), 11, "the user is not charged for what the address did");
         fakes.windows.fill("ip:unknown", 0);
     }
@@ -143,15 +138,9 @@ async fn every_request_counts_once_in_both_windows_and_says_so() {
     let (fakes, routes) = routes().await;
     for route in routes {
         let answer = fakes.service.send(as_admin(route.request())).await;
-        assert_eq!(
-            fakes.windows.take_trips(),
-            [["ip:unknown", "user:a1"]],
-            "in one round trip: {} {}",
-            route.method,
-            route.path
-        );
-        assert_eq!(window_headers(&answer, "x-ratelimit-"), OF_USERS, "{} {}", route.method, route.path);
-        assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES, "{} {}", route.method, route.path);
+        assert_eq!(fakes.windows.take_trips(), [["ip:unknown", "user:a1"]], "in one round trip: {route:?}");
+        assert_eq!(window_headers(&answer, "x-ratelimit-"), OF_USERS, "{route:?}");
+        assert_eq!(window_headers(&answer, "ratelimit-"), OF_ADDRESSES, "{route:?}");
         fakes.windows.fill("user:a1", 0);
         fakes.windows.fill("ip:unknown", 0);
     }

@@ -84,19 +84,6 @@ async fn an_answer_is_compressed_before_it_is_sent_and_one_that_does_not_change_
     }
 }
 
-/// What Prometheus prefers.
-#[tokio::test]
-async fn a_scrape_in_openmetrics_is_compressed_too() {
-    let service = with_metrics("up 1\n".repeat(1000));
-    let request = Request::get("/metrics")
-        .header("accept", "application/openmetrics-text; version=1.0.0")
-        .header("accept-encoding", "gzip");
-    let answer = service.router().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-    let content_type = answer.headers()["content-type"].to_str().unwrap();
-    assert!(content_type.starts_with("application/openmetrics-text"), "{content_type}");
-    assert_eq!(answer.headers()["content-encoding"], "gzip");
-}
-
 #[tokio::test]
 async fn who_does_not_ask_gets_plain_text_and_caches_hear_that_it_depends() {
     let text = "up 1\n".repeat(1000);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 
-use crate::harness::{Answers, Fakes, Service};
+use crate::harness::{Answers, Fakes};
 
 /// The files that a text names as its own: `console/….css` of the page, `./….js` of a module.
 fn named<'a>(text: &'a str, prefix: &str) -> BTreeSet<&'a str> {
@@ -80,13 +80,4 @@ async fn the_page_runs_its_own_modules_only_and_makes_no_markup_of_texts() {
         size += script.len();
     }
     assert!(size < 80_000, "the page is small: {size}");
-}
-
-#[tokio::test]
-async fn where_no_tokens_are_verified_there_is_no_console() {
-    let service = Service::with_invoke(Answers);
-    for path in ["/console", "/console/app.js", "/admin/runs", "/admin/status"] {
-        assert_eq!(service.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
-    }
-    assert!(!service.get("/").await.body.contains("/console"));
 }

@@ -1,8 +1,7 @@
 //! `/docs`: the pages of `host/docs`, each as HTML and as Markdown.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use axum::body::to_bytes;
 use http::StatusCode;
@@ -11,17 +10,12 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use crate::harness::{Answer, Answers, Service, request};
+use crate::openapi::files_below;
 
 /// The pages of the repository, as they are named below `/docs/`.
 fn pages_of_the_repository() -> BTreeSet<String> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_dir() { walk(&entry, found) } else { found.push(entry) }
-        }
-    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let mut found = vec![];
-    walk(&root, &mut found);
+    let found = files_below(&root);
     let names = found.iter().filter(|file| file.extension().is_some_and(|extension| extension == "md"));
     names.map(|file| file.strip_prefix(&root).unwrap().with_extension("").display().to_string()).collect()
 }

@@ -36,15 +36,6 @@ async fn readiness_is_healthy_when_every_check_passes() {
 }
 
 #[tokio::test]
-async fn readiness_without_checks_is_healthy() {
-    assert_snapshot!(Service::with_invoke(Answers).get("/health/ready").await, @r#"
-    200 OK
-    content-type: application/json; charset=utf-8
-    {"healthy":true,"status":"healthy","checks":{}}
-    "#);
-}
-
-#[tokio::test]
 async fn a_failed_check_is_a_503_and_does_not_hide_the_others() {
     let service = Service::configured(Answers, |edge| {
         a(edge).probes =

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use agent_core::ports::ModelError;
 use agent_core::testing::{asks_for, says};
-use boxed_async::boxed_async;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
+use run_service::layers::InvokeError;
+use run_service::testing::ScriptedInvoke;
 use serde_json::json;
 
 use crate::harness::{Answers, Service, request};
@@ -124,14 +124,9 @@ async fn an_agent_that_fails_is_a_500_that_tells_nothing() {
 
 #[tokio::test]
 async fn an_agent_that_takes_too_long_is_a_500_as_well() {
-    struct TimesOut;
-    #[boxed_async]
-    impl Invoke for TimesOut {
-        async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
-            Err(InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None, in_tools: false })
-        }
-    }
-    let answer = Service::with_invoke(TimesOut).invoke(r#"{"input":"hi"}"#).await;
+    let late = InvokeError::TimedOut { limit: Duration::from_secs(30), retry_after: None, in_tools: false };
+    let service = Service::with_invoke(ScriptedInvoke::new([Err(late)]));
+    let answer = service.invoke(r#"{"input":"hi"}"#).await;
     assert_eq!(answer.to_string(), FAILURE);
 }
 

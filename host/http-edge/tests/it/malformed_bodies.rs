@@ -2,20 +2,9 @@
 //! body whatever is anything worse.
 
 use http::StatusCode;
-use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use crate::harness::{Answers, Service};
-
-#[tokio::test]
-async fn a_400_has_one_text() {
-    let answer = Service::with_invoke(Answers).invoke("{}").await;
-    assert_snapshot!(answer, @r#"
-    400 Bad Request
-    content-type: application/json; charset=utf-8
-    {"error":"Invalid input"}
-    "#);
-}
 
 #[tokio::test]
 async fn requests_that_are_not_the_interfaces_are_invalid() {

@@ -3,11 +3,10 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-use axum::body::Body;
 use http_edge::{AnsweredRequest, Edge};
-use tower::ServiceExt as _;
+use run_service::testing::ScriptedInvoke;
 
-use crate::harness::{Answers, Fakes, Hangs, Panics, Service, bearer, request};
+use crate::harness::{Answers, Fakes, Panics, Service, bearer, request};
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
@@ -54,27 +53,19 @@ async fn panics_and_clients_that_go_away_are_reported_too() {
     let seen = Seen::default();
     let service = Service::configured(Panics, observing(&seen));
     service.invoke(r#"{"input":"x"}"#).await;
-    let agent = Hangs::default();
+    let agent = ScriptedInvoke::hanging();
     let service = Service::configured(agent.clone(), observing(&seen));
-    let answer = service.router().oneshot(request("POST", "/agent/invoke", Body::from(r#"{"input":"hi"}"#)));
-    tokio::select! {
-        _ = answer => panic!("nobody answered"),
-        () = agent.asked.notified() => {}
-    }
+    service.leave(request("POST", "/agent/invoke", r#"{"input":"hi"}"#), agent.until_under_way(1)).await;
     assert_eq!(*seen.lock(), ["POST /agent/invoke 500", "POST /agent/invoke 499"]);
 }
 
 #[tokio::test]
 async fn the_line_of_a_client_that_went_away_says_whose_request_it_was() {
-    let agent = Hangs::default();
+    let agent = ScriptedInvoke::hanging();
     let fakes = Fakes::with_invoke(agent.clone());
     let log = crate::harness::Log::collect();
-    let answer =
-        fakes.service.router().oneshot(bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#)));
-    tokio::select! {
-        _ = answer => panic!("nobody answered"),
-        () = agent.asked.notified() => {}
-    }
+    let asked = bearer("u1", request("POST", "/api/agent", r#"{"query":"hi"}"#));
+    fakes.service.leave(asked, agent.until_under_way(1)).await;
     let line = log.request();
     assert_eq!((&line["status"], &line["user_id"]), (&499.into(), &"u1".into()));
 }

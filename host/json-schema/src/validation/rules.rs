@@ -12,7 +12,6 @@ use crate::number::Exact;
 /// Where a part's rules are.
 pub(crate) type Id = usize;
 
-/// All rules of a schema.
 #[derive(Debug)]
 pub(crate) struct Rules {
     pub(crate) root: Id,

@@ -22,7 +22,6 @@ const FIRST_OTHER: i32 = 3;
 /// Memory that a server may write to, unless its entry says otherwise.
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// How a server is started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
     pub(crate) name: &'a str,

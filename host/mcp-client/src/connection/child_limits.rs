@@ -45,7 +45,6 @@ pub struct LaunchJob {
     pub memory_bytes: u64,
     /// The process that starts it, and with which it is to end.
     pub parent: u32,
-    /// Program of the server.
     pub program: PathBuf,
     /// The program's arguments.
     pub arguments: Vec<OsString>,
@@ -63,9 +62,7 @@ pub enum LaunchError {
     /// There is no such program, or it cannot be run.
     #[error("{program:?} cannot be started: {error}")]
     Start {
-        /// What was to be started.
         program: PathBuf,
-        /// Why it was not.
         #[source]
         error: io::Error,
     },

@@ -3,11 +3,14 @@
 //!
 //! Whoever waits for the one reads the other too, and so does whoever writes: a child that waits until
 //! somebody reads its output reads no input meanwhile. Between exchanges nobody reads, and the pipes are the
-//! bound.
+//! bound. What a child complained of before it ended is read to its end: it says why.
+
+use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
 use json_schema::text_sanitizer::printable;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
 use tool_egress::Scanner;
 
 use crate::error::McpError;
@@ -22,6 +25,9 @@ const LINE_BYTES: usize = 16 << 10;
 
 /// Bytes of the standard output that are read at once.
 const READ_BYTES: usize = 8 << 10;
+
+/// How long the standard error of a child that has ended is read: what it started may hold that open.
+const HEARD_OUT: Duration = Duration::from_millis(200);
 
 /// Most blank bytes before a message.
 const MOST_BLANK_BYTES: usize = 64 << 10;
@@ -127,18 +133,41 @@ impl<O: AsyncRead + Unpin, E: AsyncRead + Unpin> Output<O, E> {
         let mut complaint = [0; 512];
         self.read.reserve(READ_BYTES);
         let Self { server, stdout, stderr, read, complaints, .. } = self;
-        tokio::select! {
+        let ended = tokio::select! {
             got = stdout.read_buf(read) => match got {
-                Ok(0) => return Err(McpError::Died("it ended".into())),
-                Ok(_) => {}
-                Err(error) => return Err(McpError::Died(error.to_string())),
+                Ok(0) => "it ended".to_owned(),
+                Ok(_) => return Ok(()),
+                Err(error) => error.to_string(),
             },
-            bytes = complaint_of(stderr.as_mut(), &mut complaint) => match bytes {
-                0 => *stderr = None,
-                bytes => complaints.push(server, scanner, complaint.get(..bytes).unwrap_or_default()),
-            },
+            bytes = complaint_of(stderr.as_mut(), &mut complaint) => {
+                match bytes {
+                    0 => *stderr = None,
+                    bytes => complaints.push(server, scanner, complaint.get(..bytes).unwrap_or_default()),
+                }
+                return Ok(());
+            }
+        };
+        self.hear_out(scanner).await;
+        Err(McpError::Died(ended))
+    }
+
+    /// Logs the rest of what a child has complained of, its last line with or without an end.
+    async fn hear_out(&mut self, scanner: &Scanner) {
+        let Self { server, stderr, complaints, .. } = self;
+        if stderr.is_some() {
+            let rest = async {
+                let mut complaint = [0; 512];
+                loop {
+                    match complaint_of(stderr.as_mut(), &mut complaint).await {
+                        0 => return,
+                        bytes => complaints.push(server, scanner, complaint.get(..bytes).unwrap_or_default()),
+                    }
+                }
+            };
+            // silent-ok: as much as came in that time is logged.
+            let _ = timeout(HEARD_OUT, rest).await;
         }
-        Ok(())
+        complaints.log(server, scanner);
     }
 }
 
@@ -214,6 +243,19 @@ mod tests {
         assert!(found.is_empty() && matches!(error, McpError::TooMuch(_)), "{found:?}: {error}");
         let (_, error) = lines(&vec![b'x'; 2 * MOST_BYTES]).await;
         assert!(matches!(error, McpError::TooMuch(_)), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_child_complains_of_before_it_ends_is_logged_to_its_last_line() {
+        let ended = McpError::Died("it ended".into());
+        let complaints = [&[b'x'; 600][..], b"\nlast"].concat();
+        let mut output = Output::new("docs".into(), &b""[..], Some(&complaints[..]));
+        assert_eq!(output.line(&Scanner::default()).await.unwrap_err(), ended);
+        assert_eq!((output.complaints.logged, output.complaints.line.len()), (2, 0));
+
+        let (_held_open, stderr) = duplex(64);
+        let mut output = Output::new("docs".into(), &b""[..], Some(stderr));
+        assert_eq!(output.line(&Scanner::default()).await.unwrap_err(), ended);
     }
 
     #[tokio::test]

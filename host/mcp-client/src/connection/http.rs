@@ -2,16 +2,20 @@
 //! events.
 //!
 //! Every request is one of the call's requests (`egress`): checked address, no redirect, budget, deadline,
-//! credentials of the entry. No stream is kept open between requests. A session that is dropped is ended at
+//! credentials of the entry. No stream is kept open between requests; one that its server closes before the
+//! answer is resumed by a GET, if its events have ids. A session that is dropped is ended at
 //! the server, and a request that it still waited for is cancelled there (`farewell`). Of a server that gave
 //! no id of a session nothing is cancelled: it could take the request for that of another connection, which
 //! counts its own alike.
 
-use agent_core::event_stream::{EventStreamParser, TooMuch};
+use std::time::Duration;
+
+use agent_core::event_stream::{EventStreamParser, Resumption, TooMuch};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
+use json_schema::MemoryBudget;
 use serde_json::Value;
 use tool_egress::{Call, EgressError, ResponseBody};
 
@@ -21,9 +25,13 @@ use crate::message::{self, Exchange, MOST_BYTES, Next};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Longest id of a session: it is sent with every request.
 const MOST_SESSION_BYTES: usize = 256;
+
+/// How long a stream is left alone before it is resumed, unless its server says how long.
+const RETRY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Session {
     uri: Uri,
@@ -31,13 +39,15 @@ pub(crate) struct Session {
     version: Option<HeaderValue>,
     /// The request that the server may be working on.
     under_way: Option<u64>,
+    /// Whether a request behind the handshake was answered: the server knew the session then.
+    has_answered: bool,
     farewell: Farewell,
 }
 
 impl Session {
     pub(crate) fn new(farewell: Farewell) -> Result<Self, McpError> {
         let uri = farewell.url.parse().map_err(|_| McpError::Unreachable("its address is none".into()))?;
-        Ok(Self { uri, id: None, version: None, under_way: None, farewell })
+        Ok(Self { uri, id: None, version: None, under_way: None, has_answered: false, farewell })
     }
 
     /// The version that was agreed on stands in every request from now on.
@@ -60,6 +70,7 @@ impl Session {
     ) -> Result<Value, McpError> {
         self.under_way = Some(exchange.id);
         let answer = self.ask(requests, exchange, message).await;
+        self.has_answered |= answer.is_ok() && self.version.is_some();
         match &answer {
             Ok(_) | Err(McpError::Refused { .. } | McpError::Unreachable(_)) => self.under_way = None,
             Err(McpError::SessionGone) => (self.id, self.under_way) = (None, None),
@@ -76,13 +87,14 @@ impl Session {
         message: String,
     ) -> Result<Value, McpError> {
         let response = self.post(requests, message).await?;
-        check(response.status(), self.id.is_some())?;
+        if let Err(refused) = check(response.status(), self.id.is_some()) {
+            return Err(self.explained(refused, response).await);
+        }
         if self.id.is_none() {
             self.id = session_of(&response)?;
         }
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let kind = kind.unwrap_or_default().to_ascii_lowercase();
-        if kind.starts_with("text/event-stream") {
+        let kind = kind_of(&response);
+        if is_event_stream(&kind) {
             return self.follow(requests, exchange, response.into_body()).await;
         }
         if !kind.starts_with("application/json") {
@@ -95,38 +107,97 @@ impl Session {
         }
     }
 
-    /// Reads events until the answer is among them.
+    /// What a request was refused with, and the server's reason if it gives one. In place of 404, many
+    /// servers say with 400 and an error of no request that they have forgotten the session.
+    async fn explained(&self, refused: McpError, response: Response<ResponseBody>) -> McpError {
+        let (status, kind) = (response.status(), kind_of(&response));
+        let problem = match refused {
+            McpError::Unreachable(problem) if kind.starts_with("application/json") => problem,
+            refused => return refused,
+        };
+        // silent-ok: what cannot be read gives no reason.
+        let body = collect(response.into_body()).await.unwrap_or_default();
+        let said = MemoryBudget::default().read_loosely(&body).unwrap_or_default();
+        let is_known = self.id.is_some() && self.has_answered;
+        let is_forgotten = is_known && status == StatusCode::BAD_REQUEST && said["id"].is_null();
+        match said["error"]["message"].as_str() {
+            Some(_) if is_forgotten => McpError::SessionGone,
+            Some(reason) => McpError::Unreachable(format!("{problem}: {reason}")),
+            None => McpError::Unreachable(problem),
+        }
+    }
+
+    /// Reads events until the answer is among them. The server may close the stream before, and goes on with
+    /// it when it is asked to.
     async fn follow(
         &self,
         requests: &Call,
         exchange: &mut Exchange<'_>,
         mut body: ResponseBody,
     ) -> Result<Value, McpError> {
+        let mut events = EventStreamParser::new(MOST_BYTES);
+        loop {
+            if let Some(answer) = self.answer_in(requests, exchange, (&mut events, body)).await? {
+                return Ok(answer);
+            }
+            body = self.resume(requests, events.resumption()).await?;
+            events = events.resumed();
+        }
+    }
+
+    /// The answer, if it is among the events of a stream.
+    async fn answer_in(
+        &self,
+        requests: &Call,
+        exchange: &mut Exchange<'_>,
+        (events, mut body): (&mut EventStreamParser, ResponseBody),
+    ) -> Result<Option<Value>, McpError> {
         let too_much = |TooMuch| {
             McpError::TooMuch(format!("an event of more than {MOST_BYTES} bytes, or too many events"))
         };
-        let mut events = EventStreamParser::new(MOST_BYTES);
         while let Some(frame) = body.frame().await {
             let Ok(piece) = frame?.into_data() else { continue };
             let events = events.push(&piece).map_err(too_much)?;
             // One without data is a sign of life.
             for event in events.iter().filter(|event| !event.data.is_empty()) {
                 match exchange.take_in(event.data.as_bytes())? {
-                    Next::Answer(answer) => return Ok(answer),
+                    Next::Answer(answer) => return Ok(Some(answer)),
                     Next::Reply(reply) => self.send(requests, reply).await.map_err(begun)?,
                     Next::GoOn => {}
                 }
             }
         }
-        Err(McpError::Died("the stream ended".into()))
+        Ok(None)
+    }
+
+    /// The rest of a stream that the server closed before the answer. How often it may do that is bounded by
+    /// the requests and the deadline of the call.
+    async fn resume(&self, requests: &Call, resumption: &Resumption) -> Result<ResponseBody, McpError> {
+        let id = HeaderValue::from_str(&resumption.last_event_id).ok().filter(|id| !id.is_empty());
+        let id = id.ok_or_else(|| McpError::Died("the stream ended".into()))?;
+        tokio::time::sleep(resumption.retry.unwrap_or(RETRY)).await;
+        let mut request = self.with_headers(Method::GET, String::new());
+        request.headers_mut().insert(LAST_EVENT_ID, id);
+        let response = self.exchange(requests, request).await.map_err(begun)?;
+        check(response.status(), true).map_err(begun)?;
+        if !is_event_stream(&kind_of(&response)) {
+            return Err(McpError::protocol("it resumes a stream of events with something else"));
+        }
+        Ok(response.into_body())
     }
 
     async fn post(&self, requests: &Call, message: String) -> Result<Response<ResponseBody>, McpError> {
-        let times = requests.times();
-        let sent = requests.send(self.with_headers(Method::POST, message), times).await;
+        self.exchange(requests, self.with_headers(Method::POST, message)).await
+    }
+
+    async fn exchange(
+        &self,
+        requests: &Call,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<ResponseBody>, McpError> {
         // The error's own text is for the model. The log gets the addresses, and the line of the policy that
         // would help.
-        let response = sent.inspect_err(|error| {
+        let response = requests.send(request, requests.times()).await.inspect_err(|error| {
             let server = self.farewell.server.as_str();
             tracing::warn!(server, problem = error.log_text(), "a request to an MCP server failed");
         });
@@ -159,6 +230,16 @@ impl Drop for Session {
         let over = self.with_headers(Method::DELETE, String::new());
         self.farewell.say(cancelled.into_iter().chain([over]).collect());
     }
+}
+
+/// The media type of a response, in lower case.
+fn kind_of(response: &Response<ResponseBody>) -> String {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_event_stream(kind: &str) -> bool {
+    kind.starts_with("text/event-stream")
 }
 
 fn check(status: StatusCode, has_session: bool) -> Result<(), McpError> {

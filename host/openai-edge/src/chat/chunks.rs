@@ -132,9 +132,7 @@ impl WriteRun for ChatChunks {
 /// A call with its place, by which clients put its pieces together: here it is one piece.
 fn indexed(index: usize, call: &ChatToolCall<'_>) -> Value {
     let mut call = json!(call);
-    if let Value::Object(fields) = &mut call {
-        fields.insert("index".to_owned(), index.into());
-    }
+    call["index"] = index.into();
     call
 }
 

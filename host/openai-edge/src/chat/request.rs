@@ -4,7 +4,7 @@ use agent_core::words::{Options, ToolCall};
 use serde_json::Value;
 
 use super::super::input::conversation::{Conversation, RunInput, check_calls, check_length};
-use super::super::input::parameters::{self, Fields, OF_COMPLETIONS, STREAM, TEMPERATURE};
+use super::super::input::parameters::{self, Fields, OF_COMPLETIONS, STREAM, TEMPERATURE, list};
 use super::super::input::{allowed_tools, content, functions, rules};
 use http_edge::variant_b::error::Problem;
 
@@ -22,11 +22,7 @@ pub(crate) struct ChatRequest {
 pub(crate) fn read(body: Value) -> Result<ChatRequest, Problem> {
     let fields = parameters::fields(body)?;
     parameters::check_model(&fields)?;
-    let messages = match fields.get("messages") {
-        None => return Err(Problem::missing("messages")),
-        Some(Value::Array(messages)) => messages,
-        Some(_) => return Err(Problem::wrong_type("messages", "a list")),
-    };
+    let messages = list(fields.get("messages"), "messages")?.ok_or_else(|| Problem::missing("messages"))?;
     check_length(messages.len(), "messages")?;
     let mut conversation = Conversation::default();
     for (index, message) in messages.iter().enumerate() {
@@ -103,11 +99,7 @@ fn read_calls(
     param: &str,
     conversation: &mut Conversation,
 ) -> Result<Vec<ToolCall>, Problem> {
-    let calls = match calls {
-        None | Some(Value::Null) => return Ok(vec![]),
-        Some(Value::Array(calls)) => calls,
-        Some(_) => return Err(Problem::wrong_type(param, "a list")),
-    };
+    let Some(calls) = list(calls, param)? else { return Ok(vec![]) };
     check_calls(calls.len(), param)?;
     let read = |(index, call): (usize, &Value)| {
         let text = |place: &str| call.pointer(place).and_then(Value::as_str).map(str::to_owned);

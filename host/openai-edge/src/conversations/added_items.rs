@@ -7,20 +7,17 @@ use serde_json::Value;
 
 use super::super::head::now_ms;
 use super::super::input::conversation::Conversation;
+use super::super::input::parameters::list;
 use super::super::responses::item_schema::MOST_ITEMS;
 use super::super::responses::request::read_item;
 use http_edge::variant_b::error::Problem;
 
 /// The turn of that id that they are, said after `before`. Without items it says nothing.
 pub(crate) fn read(items: Option<&Value>, before: &[Message], turn_id: String) -> Result<Turn, Problem> {
-    let items = match items {
-        None => &[],
-        Some(Value::Array(items)) if items.len() > MOST_ITEMS => {
-            return Err(Problem::invalid("items", &format!("it may have at most {MOST_ITEMS}.")));
-        }
-        Some(Value::Array(items)) => items.as_slice(),
-        Some(_) => return Err(Problem::wrong_type("items", "a list")),
-    };
+    let items = list(items, "items")?.unwrap_or_default();
+    if items.len() > MOST_ITEMS {
+        return Err(Problem::invalid("items", &format!("it may have at most {MOST_ITEMS}.")));
+    }
     let mut said = Conversation::after(before);
     for (index, item) in items.iter().enumerate() {
         read_item(item, &format!("items[{index}]"), &mut said)?;
@@ -45,6 +42,7 @@ pub(crate) fn read(items: Option<&Value>, before: &[Message], turn_id: String) -
 mod tests {
     use serde_json::json;
 
+    use super::super::super::input::check_refused;
     use super::*;
 
     fn read(items: &Value) -> Result<Turn, Problem> {
@@ -84,8 +82,7 @@ mod tests {
             ),
             (json!([message("hi"), {"type": "computer_call"}]), "unsupported_value", "items[1].type"),
         ] {
-            let error = read(&items).unwrap_err().body()["error"].take();
-            assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)));
+            check_refused(read(&items), code, param);
         }
     }
 }

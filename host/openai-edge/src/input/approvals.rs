@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_answer_is_named_by_its_place() {
         let id = id().to_string();
-        for (more, code, param) in [
+        for (mut answer, code, param) in [
             (json!({"approve": true}), "missing_required_parameter", "input[0].approval_request_id"),
             (json!({"approval_request_id": "mcpr_1", "approve": true}), "item_not_found", "input"),
             (json!({"approval_request_id": id}), "missing_required_parameter", "input[0].approve"),
@@ -243,14 +243,8 @@ mod tests {
                 "input[0].reason",
             ),
         ] {
-            let mut answer = more.clone();
             answer["type"] = json!(RESPONSE);
-            let error = answers(&fields(&json!([answer])), true).unwrap_err().body();
-            assert_eq!(
-                (&error["error"]["code"], &error["error"]["param"]),
-                (&json!(code), &json!(param)),
-                "{more}"
-            );
+            super::super::check_refused(answers(&fields(&json!([answer])), true), code, param);
         }
     }
 }

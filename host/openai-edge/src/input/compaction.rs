@@ -69,11 +69,8 @@ mod tests {
             (json!(STANDARD.encode("hi")), "invalid_value"),
             (json!(STANDARD.encode([0xff])), "invalid_value"),
         ] {
-            let error = read(&json!({ "encrypted_content": content })).unwrap_err().body()["error"].take();
-            assert_eq!(
-                (&error["code"], &error["param"]),
-                (&json!(code), &json!("input[0].encrypted_content"))
-            );
+            let read = read(&json!({ "encrypted_content": content }));
+            super::super::check_refused(read, code, "input[0].encrypted_content");
         }
     }
 }

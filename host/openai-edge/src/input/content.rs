@@ -67,6 +67,7 @@ fn of_part<'a>(part: &'a Value, param: &str) -> Result<&'a str, Problem> {
 mod tests {
     use serde_json::json;
 
+    use super::super::check_refused;
     use super::*;
 
     #[test]
@@ -90,8 +91,7 @@ mod tests {
             (json!([{"type": "input_image"}]), "unsupported_value", "c[0].type"),
             (json!([{"type": "input_audio"}]), "unsupported_value", "c[0].type"),
         ] {
-            let error = &text(Some(&content), "c").unwrap_err().body()["error"];
-            assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)), "{content}");
+            check_refused(text(Some(&content), "c"), code, param);
         }
         for (content, code, param) in [
             (json!(null), "missing_required_parameter", "c"),
@@ -104,8 +104,7 @@ mod tests {
                 "c[1].image_url",
             ),
         ] {
-            let error = &of_user(Some(&content), "c").unwrap_err().body()["error"];
-            assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)), "{content}");
+            check_refused(of_user(Some(&content), "c"), code, param);
         }
     }
 }

@@ -11,7 +11,7 @@ use agent_core::words::{
 use serde_json::{Value, json};
 
 use super::super::models;
-use super::parameters::Fields;
+use super::parameters::{Fields, list};
 use http_edge::VariantB;
 use http_edge::variant_b::auth::Caller;
 use http_edge::variant_b::error::{Error, Problem};
@@ -48,14 +48,10 @@ impl<'a> Named<'a> {
 /// The functions of a request. `within` is where a tool has what describes it: chat completions have
 /// `function`.
 pub(crate) fn read(fields: &Fields, within: Option<&str>) -> Result<Vec<ClientFunction>, Problem> {
-    let tools = match fields.get("tools") {
-        None => return Ok(vec![]),
-        Some(Value::Array(tools)) if tools.len() > MOST_CLIENT_FUNCTIONS => {
-            return Err(Problem::invalid("tools", &format!("it may have at most {MOST_CLIENT_FUNCTIONS}.")));
-        }
-        Some(Value::Array(tools)) => tools,
-        Some(_) => return Err(Problem::wrong_type("tools", "a list")),
-    };
+    let Some(tools) = list(fields.get("tools"), "tools")? else { return Ok(vec![]) };
+    if tools.len() > MOST_CLIENT_FUNCTIONS {
+        return Err(Problem::invalid("tools", &format!("it may have at most {MOST_CLIENT_FUNCTIONS}.")));
+    }
     let mut names = BTreeSet::new();
     let mut functions = vec![];
     for (index, tool) in tools.iter().enumerate().filter(|(_, tool)| within.is_some() || !is_agent(tool)) {
@@ -232,8 +228,7 @@ mod tests {
             ),
             (json!(vec![named("a"); 65]), "invalid_value", "tools"),
         ] {
-            let mut error = read(&fields(tools.clone()), None).unwrap_err().body()["error"].take();
-            assert_eq!((error["code"].take(), error["param"].take()), (json!(code), json!(param)), "{tools}");
+            super::super::check_refused(read(&fields(tools), None), code, param);
         }
     }
 }

@@ -150,6 +150,7 @@ mod tests {
             (chat(json!({"url": 1})), "invalid_type", "p.image_url.url"),
             (chat(json!({"url": "http://example.com/a.png"})), "invalid_value", "p.image_url.url"),
             (chat(json!({"url": "file:///etc/passwd"})), "invalid_value", "p.image_url.url"),
+            (chat(json!({"url": "https://me:secret@example.com/a.png"})), "invalid_value", "p.image_url.url"),
             (chat(json!({"url": PIXEL, "detail": "huge"})), "invalid_value", "p.image_url.detail"),
             (chat(json!({"url": PIXEL, "detail": 1})), "invalid_type", "p.image_url.detail"),
             (json!({"type": "input_image", "image_url": null}), missing, "p.image_url"),
@@ -164,6 +165,7 @@ mod tests {
         ] {
             let error = &read(&part, part["type"].as_str().unwrap(), "p").unwrap_err().body()["error"];
             assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)), "{part}");
+            assert!(!error.to_string().contains("secret"), "{error}");
         }
     }
 

@@ -13,3 +13,14 @@ pub(super) mod images;
 pub(super) mod metadata;
 pub(super) mod parameters;
 pub(super) mod rules;
+
+#[cfg(test)]
+use http_edge::variant_b::error::Problem;
+
+/// Checks what a request is refused for, and where.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn check_refused<T>(read: Result<T, Problem>, code: &str, param: &str) {
+    let error = &read.err().unwrap().body()["error"];
+    assert_eq!((error["code"].as_str(), error["param"].as_str()), (Some(code), Some(param)), "{error}");
+}

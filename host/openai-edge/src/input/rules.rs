@@ -181,11 +181,8 @@ pub(crate) fn stop_schema() -> Value {
 mod tests {
     use super::*;
 
-    fn chat(body: Value) -> Result<ReplyRules, (Value, Value)> {
-        of_chat(&parameters::fields(body).unwrap()).map_err(|problem| {
-            let mut error = problem.body()["error"].take();
-            (error["code"].take(), error["param"].take())
-        })
+    fn chat(body: Value) -> Result<ReplyRules, Problem> {
+        of_chat(&parameters::fields(body).unwrap())
     }
 
     #[test]
@@ -244,7 +241,7 @@ mod tests {
             ),
             (json!({"parallel_tool_calls": "no"}), "invalid_type", "parallel_tool_calls"),
         ] {
-            assert_eq!(chat(body.clone()), Err((json!(code), json!(param))), "{body}");
+            super::super::check_refused(chat(body), code, param);
         }
     }
 }

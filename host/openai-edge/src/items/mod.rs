@@ -136,7 +136,7 @@ impl Items {
             if let Some(place) = self.open.get_mut(index).and_then(Option::take)
                 && let Some(item) = self.items.get_mut(place)
             {
-                set(item, "status", "incomplete".into());
+                item["status"] = "incomplete".into();
                 let done = json!({ "output_index": place, "item": item });
                 self.events.push(("response.output_item.done", done));
             }
@@ -236,12 +236,12 @@ impl Items {
         let Some(place) = self.open.get_mut(index).and_then(Option::take) else { return };
         let Some(item) = self.items.get_mut(place) else { return };
         if succeeded {
-            set(item, "output", content.into());
+            item["output"] = content.into();
         } else {
             let content = json!([{ "type": "text", "text": content }]);
-            set(item, "error", json!({ "type": "mcp_tool_execution_error", "content": content }));
+            item["error"] = json!({ "type": "mcp_tool_execution_error", "content": content });
         }
-        set(item, "status", if succeeded { "completed" } else { "failed" }.into());
+        item["status"] = if succeeded { "completed" } else { "failed" }.into();
         let ended = if succeeded { "response.mcp_call.completed" } else { "response.mcp_call.failed" };
         let place_of = json!({ "item_id": item.get("id"), "output_index": place });
         let done = json!({ "output_index": place, "item": item });
@@ -315,7 +315,7 @@ impl Items {
         let added = json!({ "output_index": place, "item": item });
         let begun = json!({ "item_id": id, "output_index": place, "content_index": 0, "part": part });
         self.events.extend([("response.output_item.added", added), ("response.content_part.added", begun)]);
-        set(&mut item, "content", json!([part]));
+        item["content"] = json!([part]);
         self.items.push(item);
         self.message = Some(place);
         place
@@ -324,7 +324,7 @@ impl Items {
     fn close_message(&mut self, status: &str) {
         let Some(place) = self.message.take() else { return };
         let Some(item) = self.items.get_mut(place) else { return };
-        set(item, "status", status.into());
+        item["status"] = status.into();
         let part = item.pointer("/content/0").cloned().unwrap_or_default();
         let text = part.get("text").cloned().unwrap_or_default();
         let id = item.get("id").cloned().unwrap_or_default();
@@ -364,8 +364,8 @@ impl Items {
         let added = json!({ "output_index": place, "item": item });
         let delta = json!({ "item_id": id, "output_index": place, "delta": arguments });
         let all = json!({ "item_id": id, "output_index": place, "name": call.name, "arguments": arguments });
-        set(&mut item, "arguments", arguments.into());
-        set(&mut item, "status", "completed".into());
+        item["arguments"] = arguments.into();
+        item["status"] = "completed".into();
         self.events.extend([
             ("response.output_item.added", added),
             ("response.function_call_arguments.delta", delta),
@@ -390,7 +390,7 @@ impl Items {
             ("response.mcp_call_arguments.delta", at("delta", arguments.as_str().into())),
             ("response.mcp_call_arguments.done", at("arguments", arguments.as_str().into())),
         ];
-        set(&mut item, "arguments", arguments.as_str().into());
+        item["arguments"] = arguments.as_str().into();
         self.events.extend(events);
         self.items.push(item);
         place
@@ -398,11 +398,5 @@ impl Items {
 
     fn id_at(&self, place: usize) -> Value {
         self.items.get(place).and_then(|item| item.get("id")).cloned().unwrap_or_default()
-    }
-}
-
-fn set(item: &mut Value, name: &str, value: Value) {
-    if let Value::Object(fields) = item {
-        fields.insert(name.to_owned(), value);
     }
 }

@@ -202,9 +202,7 @@ impl<'a> ItemsOfTurn<'a> {
                 break id;
             }
         };
-        if let Value::Object(fields) = &mut shown {
-            fields.insert("id".to_owned(), id.as_str().into());
-        }
+        shown["id"] = id.as_str().into();
         self.items.push(Item { id, shown, turn: self.index, message, part });
     }
 }
@@ -224,9 +222,7 @@ fn id_of(kind: &str, turn_id: &str, before: usize, text: &str) -> String {
 fn has_twin(turn: &Turn, item: &Item) -> bool {
     let said = |of: &Item| {
         let mut shown = of.shown.clone();
-        if let Value::Object(fields) = &mut shown {
-            fields.remove("id");
-        }
+        shown["id"] = Value::Null;
         shown
     };
     let own = said(item);

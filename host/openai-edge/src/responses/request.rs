@@ -193,6 +193,7 @@ mod tests {
     use agent_core::words::Message;
     use serde_json::json;
 
+    use super::super::super::input::check_refused;
     use super::*;
 
     /// A request with nothing before it.
@@ -290,8 +291,7 @@ mod tests {
                 "input[0].content[0].type",
             ),
         ] {
-            let mut error = read(body.clone()).unwrap_err().body()["error"].take();
-            assert_eq!((error["code"].take(), error["param"].take()), (json!(code), json!(param)), "{body}");
+            check_refused(read(body), code, param);
         }
     }
 }

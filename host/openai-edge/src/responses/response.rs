@@ -143,9 +143,7 @@ impl Frame {
     /// The response while it waits for somebody to work on it, in the background.
     pub(crate) fn queued(&self) -> Value {
         let mut response = self.object(&[], &End::QUEUED);
-        if let Value::Object(fields) = &mut response {
-            fields.insert("background".to_owned(), true.into());
-        }
+        response["background"] = true.into();
         response
     }
 
@@ -295,10 +293,8 @@ impl ResponseEvents {
     }
 
     fn write(&mut self, out: &mut String, kind: &str, mut fields: Value) {
-        if let Value::Object(fields) = &mut fields {
-            fields.insert("type".to_owned(), kind.into());
-            fields.insert("sequence_number".to_owned(), self.sequence.into());
-        }
+        fields["type"] = kind.into();
+        fields["sequence_number"] = self.sequence.into();
         let is_new = self.after.is_none_or(|after| self.sequence > after);
         self.sequence += 1;
         if !is_new {

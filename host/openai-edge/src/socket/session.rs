@@ -339,13 +339,10 @@ fn too_old() -> Problem {
 /// that would say when to come back is in it: a message has none of its own.
 fn error_event(error: &Error, production: bool) -> (StatusCode, String) {
     let (status, mut event) = error.openai(production);
-    if let Value::Object(fields) = &mut event {
-        fields.insert("type".to_owned(), "error".into());
-        fields.insert("status".to_owned(), status.as_u16().into());
-        if let Some(after) = error.retry_after() {
-            let seconds = retry_after_seconds(after).to_string();
-            fields.insert("headers".to_owned(), json!({ "retry-after": seconds }));
-        }
+    event["type"] = "error".into();
+    event["status"] = status.as_u16().into();
+    if let Some(after) = error.retry_after() {
+        event["headers"] = json!({ "retry-after": retry_after_seconds(after).to_string() });
     }
     (status, event.to_string())
 }

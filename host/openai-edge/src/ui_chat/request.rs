@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::input::approvals::{ApprovalAnswer, Names, read_named};
 use super::super::input::conversation::{Conversation, RunInput, check_length};
-use super::super::input::parameters::Fields;
+use super::super::input::parameters::{Fields, list};
 use super::chunks::HiddenAnswer;
 use http_edge::openapi::schema_parts::of;
 use http_edge::variant_b::error::Problem;
@@ -86,14 +86,9 @@ pub(crate) fn answers(fields: &Fields) -> Result<UiAnswers, Problem> {
 }
 
 fn messages(fields: &Fields) -> Result<&[Value], Problem> {
-    match fields.get("messages") {
-        None => Err(Problem::missing("messages")),
-        Some(Value::Array(messages)) => {
-            check_length(messages.len(), "messages")?;
-            Ok(messages)
-        }
-        Some(_) => Err(Problem::wrong_type("messages", "a list")),
-    }
+    let messages = list(fields.get("messages"), "messages")?.ok_or_else(|| Problem::missing("messages"))?;
+    check_length(messages.len(), "messages")?;
+    Ok(messages)
 }
 
 fn kind(part: &Value) -> &str {
@@ -251,15 +246,11 @@ mod tests {
     use agent_core::testing::answer;
     use agent_core::words::{Message, ToolCall, Verdict};
 
-    use super::super::super::input::parameters;
+    use super::super::super::input::{check_refused, parameters};
     use super::*;
 
-    fn read_all(messages: &Value) -> Result<UiRequest, (Value, Value)> {
-        let fields = parameters::fields(json!({ "id": "chat-1", "messages": messages })).unwrap();
-        read(&fields).map_err(|problem| {
-            let mut error = problem.body()["error"].take();
-            (error["code"].take(), error["param"].take())
-        })
+    fn read_all(messages: &Value) -> Result<UiRequest, Problem> {
+        read(&parameters::fields(json!({ "id": "chat-1", "messages": messages })).unwrap())
     }
 
     #[test]
@@ -315,8 +306,8 @@ mod tests {
         let user = json!({"role": "user", "parts": []});
         assert_eq!(read(json!([said, user])), Ok(UiAnswers::default()));
         let wrong = json!([{"role": "assistant", "parts": [part(json!({"id": id}))]}]);
-        let error = read(wrong).unwrap_err().body();
-        assert_eq!(error["error"]["param"], "messages[0].parts[0].approval.approved");
+        let param = "messages[0].parts[0].approval.approved";
+        check_refused(read(wrong), "missing_required_parameter", param);
     }
 
     #[test]
@@ -350,7 +341,7 @@ mod tests {
                 "messages[0].parts[0].toolCallId",
             ),
         ] {
-            assert_eq!(read_all(&messages), Err((json!(code), json!(param))), "{messages}");
+            check_refused(read_all(&messages), code, param);
         }
     }
 }

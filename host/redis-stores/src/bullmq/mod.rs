@@ -50,6 +50,7 @@
 //! | a lock is set anew, the entry in `stalled` goes | it expired and nobody took the job | `renew.lua` |
 //! | a job leaves `wait`, `paused`, `delayed`, `prioritized`, `waiting-children` or `active`, with its lock and its entry in `stalled` | it is cancelled; BullMQ's script removes its hash | `cancel.lua` |
 //! | `events` loses what is as old as the jobs that go | jobs that ended long ago are removed | `retention.rs` |
+//! | `events` loses what is of a user's jobs | the user is forgotten | `retention.rs`, `event_jobs.lua` |
 //! | fields of a job's hash that are ours | it is added, claimed, reclaimed, parked, resumed or cancelled | all of these but `renew.lua` |
 //!
 //! What BullMQ's own worker does around a job, and what becomes of it here. Each row is tested beside Node's

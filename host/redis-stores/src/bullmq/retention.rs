@@ -8,8 +8,9 @@
 //!
 //! BullMQ's stream of events holds results as well. BullMQ trims it by its length only, some 10,000 events,
 //! so that on a quiet queue they would outlive their jobs by months: a sweep begins with those that are as
-//! old as the jobs that go.
+//! old as the jobs that go. A user is forgotten with the events of their jobs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -42,6 +43,9 @@ const LOOKED_THROUGH: usize = 1000;
 /// How many jobs are removed side by side. Each takes four round trips: one after the other, a network would
 /// let fewer go in a second than a Redis takes.
 const REMOVED_AT_ONCE: usize = 16;
+
+/// How many events are looked at by one script, which keeps everybody else waiting: some have results.
+const EVENTS_AT_ONCE: usize = 200;
 
 /// Data and options of a job. Others can store anything.
 type Fields = (Option<Vec<u8>>, Option<Vec<u8>>);
@@ -226,6 +230,18 @@ impl Retention for BullRetention {
         Ok(page)
     }
 
+    async fn erase_traces(&self, ids: &[String]) -> RetentionResult {
+        for (index, store) in self.stores.iter().enumerate() {
+            let located = ids.iter().filter_map(|id| locate(id, self.stores.len()));
+            let jobs: HashSet<_> =
+                located.filter(|(shard, _)| *shard == index).map(|(_, id)| id.as_bytes()).collect();
+            if !jobs.is_empty() {
+                store.erase_events(&jobs).await.map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
     async fn remove(&self, ids: &[String]) -> RetentionResult<u64> {
         let mut removed = 0;
         for some in ids.chunks(REMOVED_AT_ONCE) {
@@ -251,6 +267,27 @@ impl Store {
     async fn trim_events(&self, before: SystemTime) -> Result<(), QueueError> {
         let mut trim = redis::cmd("XTRIM");
         self.command(trim.arg(self.keys.events()).arg("MINID").arg(to_millis(before))).await
+    }
+
+    /// Erases the events of these jobs. A script says whose each is, so that no result is read.
+    async fn erase_events(&self, jobs: &HashSet<&[u8]>) -> Result<(), QueueError> {
+        let whose = Script::new(include_str!("scripts/event_jobs.lua"));
+        let mut from = "-".to_owned();
+        loop {
+            let mut read = whose.prepare_invoke();
+            read.key(self.keys.events()).arg(&from).arg(EVENTS_AT_ONCE);
+            let events: Vec<(String, Vec<u8>)> = self.run(&read).await?;
+            let Some((last, _)) = events.last() else { return Ok(()) };
+            from = format!("({last}");
+            let theirs = events.iter().filter(|(_, job)| jobs.contains(job.as_slice()));
+            let theirs: Vec<&str> = theirs.map(|(id, _)| id.as_str()).collect();
+            if theirs.is_empty() {
+                continue;
+            }
+            let mut erase = redis::cmd("XDEL");
+            erase.arg(self.keys.events()).arg(&theirs);
+            self.command::<()>(&erase).await?;
+        }
     }
 
     /// Some members of a set behind a place, with their scores, and whether there are no more.

@@ -17,7 +17,7 @@ mod wakeups;
 mod worker;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use agent_core::backoff::Backoff;
 use agent_core::chosen_tools::UnknownTools;
@@ -137,6 +137,11 @@ impl Jobs {
     pub async fn submit(&self, job: &JobData) -> Result<String, QueueError> {
         let span = spans::send();
         self.queue.add(job).in_trace(span.inner()).await
+    }
+
+    /// The time by the queue's clock.
+    pub(crate) async fn now(&self) -> Result<SystemTime, QueueError> {
+        self.queue.now().await
     }
 
     /// Refuses chosen tools that the run of a job would not have whose submitter's tools are `catalog`.

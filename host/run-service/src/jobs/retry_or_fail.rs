@@ -108,6 +108,12 @@ impl End {
             {
                 end_failed(INTERNAL.to_owned(), false)
             }
+            #[cfg(any(test, feature = "testing"))]
+            Self::Ran(Err(InvokeError::Run(RunError::Stopped)))
+                if crate::testing::has(crate::testing::Bug::StoppedKept) =>
+            {
+                lost()
+            }
             Self::Ran(Err(error)) => failed(error),
             Self::Unreadable(problem) => end_failed(problem.clone(), false),
             Self::Cancelled => cancelled(),

@@ -321,7 +321,7 @@ impl Flusher {
                 if !taken.is_empty() {
                     gathered = Instant::now() + GATHER;
                 }
-                writing.extend(taken.into_iter().map(|run| self.write(run)));
+                writing.extend(taken.into_iter().map(|taken| self.write(taken)));
             }
             if writing.is_empty() && is_stopping {
                 return;
@@ -337,13 +337,11 @@ impl Flusher {
         }
     }
 
-    async fn write(&self, run: Arc<EndedRun>) {
-        let mut writing = Writing { queue: &self.0, run: &run, is_written: false };
-        if self.write_within(&run).await.is_ok() {
-            writing.is_written = true;
+    async fn write(&self, mut taken: Taken<'_>) {
+        if self.write_within(&taken.run).await.is_ok() {
+            taken.is_written = true;
             self.0.keep_up();
         }
-        self.0.done.notify_waiters();
     }
 
     async fn write_within(&self, run: &EndedRun) -> JournalResult {
@@ -429,34 +427,37 @@ impl Drop for Awaited<'_> {
 
 /// A run that the flusher has taken. Dropped before it is written, as by a panic, it counts as lost and as no
 /// more.
-struct Writing<'a> {
+struct Taken<'a> {
     queue: &'a Queue,
-    run: &'a Arc<EndedRun>,
+    run: Arc<EndedRun>,
     is_written: bool,
 }
 
-impl Drop for Writing<'_> {
+impl Drop for Taken<'_> {
     fn drop(&mut self) {
         let mut held = self.queue.held.lock();
         held.writing -= 1;
         // Another attempt at the run may have ended meanwhile.
-        if held.unwritten.get(&self.run.record.id).is_some_and(|run| Arc::ptr_eq(run, self.run)) {
+        if held.unwritten.get(&self.run.record.id).is_some_and(|run| Arc::ptr_eq(run, &self.run)) {
             held.unwritten.remove(&self.run.record.id);
         }
         held.bytes -= self.run.bytes;
         drop(held);
         if !self.is_written {
-            self.queue.lose(self.run);
+            self.queue.lose(&self.run);
         }
+        // Not before: whoever is woken looks at once, would still count this run, and is not woken again.
+        self.queue.done.notify_waiters();
     }
 }
 
 impl Queue {
     /// Takes as many runs as that. Where they were all, later ones gather if they may.
-    fn take(&self, most: usize, may_gather: bool) -> Vec<Arc<EndedRun>> {
+    fn take(&self, most: usize, may_gather: bool) -> Vec<Taken<'_>> {
         let mut held = self.held.lock();
         let count = most.min(held.ended.len());
-        let taken: Vec<_> = held.ended.drain(..count).collect();
+        let taken = held.ended.drain(..count).map(|run| Taken { queue: self, run, is_written: false });
+        let taken: Vec<_> = taken.collect();
         held.writing += count;
         held.gathers = may_gather && count > 0 && held.ended.is_empty() && held.awaited == 0;
         taken

@@ -283,14 +283,14 @@ impl<I: Invoke + 'static> Parts<I> {
 
     /// Keeps a result behind its answer; while too many are on their way already, before it.
     async fn keep(self: &Arc<Self>, key: String, result: Arc<AgentResult>) {
-        let Some(entry) = self.cache.unwritten.add(&key, &result) else {
+        let Some(on_its_way) = self.cache.unwritten.add(&key, &result) else {
             self.bounded(self.put(&key, &result)).await;
             return;
         };
         let parts = self.clone();
         let write = async move {
             parts.bounded(parts.put(&key, &result)).await;
-            parts.cache.unwritten.remove(&key, entry);
+            drop(on_its_way);
         };
         self.cache.spawn.spawn("cache-write", write.in_current_span().in_current_trace().boxed());
     }

@@ -77,6 +77,8 @@ impl Driver<'_> {
 
     /// Takes up a run that stopped after `events`, which are its journal.
     pub async fn resume(&self, events: Vec<Event>) -> Result<AgentResult, RunError> {
+        #[cfg(any(test, feature = "testing"))]
+        let events = crate::testing::read(events);
         let attempts = attempts_without_progress(&events);
         let (next, followed) = (events.len() as u64, Followed::from(&events));
         let (run, step) = Run::resume(events, self.tools.catalog().clone()).map_err(RunError::Driver)?;
@@ -206,6 +208,8 @@ impl Driver<'_> {
         let replied = self.model.complete(request).in_trace(span.inner()).await;
         gen_ai::chat_ended(&span, &replied);
         let reply = replied.map_err(RunError::Model)?;
+        #[cfg(any(test, feature = "testing"))]
+        let reply = crate::testing::heard(reply);
         self.control.model_replied.set();
         let fault = match run.format_of(&call, &reply) {
             Some(format) => output_check::fault(format, &reply.content).await,

@@ -220,6 +220,8 @@ impl Sweeper {
         let owned = self.owned_by(user_id).await?;
         for ((rule, _), (kind, ids)) in self.rules.iter().zip(owned) {
             let mut count = 0;
+            // First: who is forgotten again after a failure finds by the things what belongs to them.
+            rule.store.erase_traces(&ids).await.map_err(failed(kind))?;
             for step in ids.chunks(STEP as usize) {
                 let removed = rule.store.remove(step).await.map_err(failed(kind))?;
                 self.observer.swept(kind, removed);

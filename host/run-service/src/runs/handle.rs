@@ -22,6 +22,11 @@ pub(super) fn new(cancel: CancellationToken) -> (watch::Sender<Option<InvokeResu
 }
 
 impl RunHandle {
+    /// Whether both are of one run, and not of two under one id.
+    pub(super) fn is_of_same_run(&self, other: &Self) -> bool {
+        self.outcome.same_channel(&other.outcome)
+    }
+
     /// How the run ended, once it has. Cancellation-safe. When its owner was dropped, because the
     /// synchronous caller left or the process was made to end, it is [`RunError::Stopped`].
     pub async fn result(&self) -> InvokeResult {

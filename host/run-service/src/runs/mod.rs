@@ -87,7 +87,8 @@ impl RunTable {
         let id: Arc<str> = ask.run_id.as_str().into();
         let (outcome, handle) = handle::new(cancel);
         self.under_way.lock().insert(id.clone(), handle.clone());
-        (Owned { outcome, _listed: Listed { runs: self.clone(), id } }, handle)
+        let listed = Listed { runs: self.clone(), id, handle: handle.clone() };
+        (Owned { outcome, _listed: listed }, handle)
     }
 
     /// Carries a run to its end. Dropping the future drops the run wherever it is; whatever the stack has to
@@ -112,11 +113,16 @@ struct Owned {
 struct Listed {
     runs: Arc<RunTable>,
     id: Arc<str>,
+    handle: RunHandle,
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.runs.under_way.lock().remove(&self.id);
+        let mut under_way = self.runs.under_way.lock();
+        // A request that is carried out once more makes its run under the same id, perhaps while this one ends.
+        if under_way.get(&self.id).is_some_and(|listed| listed.is_of_same_run(&self.handle)) {
+            under_way.remove(&self.id);
+        }
     }
 }
 

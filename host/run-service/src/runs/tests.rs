@@ -57,6 +57,20 @@ async fn a_run_goes_on_without_readers_and_ends_with_a_caller_that_owns_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_is_made_once_more_can_be_attached_to_when_the_first_one_ends() {
+    let runs = Runs::new(Arc::new(ScriptedInvoke::hanging()), Arc::new(TokioSpawn));
+    let ask = || Ask { run_id: "run_1".into(), ..ask() };
+    let (first, second) = (runs.start(ask()), runs.start(ask()));
+    first.cancel();
+    first.result().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    runs.attach("run_1").expect("the second one goes on").cancel();
+    second.result().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(runs.under_way(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_run_ends_with_a_result_that_says_so() {
     let (runs, store) = runs(EchoTools::new(&["echo"]).hanging());
     let ask = ask();

@@ -24,8 +24,9 @@ const LAST_POLL: Duration = Duration::from_millis(500);
 /// two heartbeats and that of the polls the readers of a killed owner are told within 10 s.
 const DEAD_AFTER: Duration = Duration::from_secs(7);
 
-/// [`DEAD_AFTER`] by the owner's clock, which may go wrong: so old is no heartbeat of an owner that lives.
-const LONG_DEAD_AFTER: Duration = Duration::from_mins(5);
+/// [`DEAD_AFTER`] by the clocks of owner and reader, each of which may be wrong by hours: so old is no
+/// heartbeat of an owner that lives.
+const LONG_DEAD_AFTER: Duration = Duration::from_hours(24);
 
 /// How long a run may have no record: one of a job has none before its first attempt has ended.
 const UNKNOWN_AFTER: Duration = Duration::from_mins(1);

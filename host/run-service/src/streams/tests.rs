@@ -262,6 +262,23 @@ async fn a_run_whose_owner_was_killed_ends_its_streams_within_10_s() {
     assert!(jobs.read("u1", "9", Duration::ZERO).await.unwrap().is_none(), "nobody has the job");
 }
 
+/// The reader's clock is ahead, or the owner's behind.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_heartbeat_goes_on_is_not_taken_for_dead_by_a_clock_that_is_an_hour_apart() {
+    let store = Arc::new(TestRuns::default());
+    let mut record = record_of_now("run_1", RunOutcome::Running);
+    record.finished_at -= Duration::from_secs(3600);
+    store.save(&record).await.unwrap();
+    let there = idle(&store);
+    let run = there.find("run_1").await.unwrap().unwrap();
+    let mut following = there.follow(&run, 0);
+    for _ in 0..10 {
+        assert!(timeout(Duration::from_secs(2), following.next()).await.is_err());
+        record.finished_at += Duration::from_secs(2);
+        store.save(&record).await.unwrap();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_is_cancelled_here_from_elsewhere_and_by_a_reader_who_asked_for_that() {
     for way in 0..3 {

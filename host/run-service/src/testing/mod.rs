@@ -19,7 +19,7 @@ use crate::layers::{Ask, Invoke, InvokeError, RunAnswer};
 
 pub use in_memory::{flush, run_stores, scripted_agent, streams_of, waiting_calls, work_for, worker_context};
 pub use nested::read_nested;
-pub(crate) use planted::has;
+pub(crate) use planted::{has, heard, read};
 pub use planted::{Bug, Planted};
 
 /// Does one scripted thing after the other, and the last one for ever. Clones are the same agent.
@@ -112,6 +112,13 @@ impl ScriptedInvoke {
     /// How many runs are under way: neither ended nor dropped.
     pub fn under_way(&self) -> usize {
         self.0.under_way.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many runs are under way.
+    pub async fn until_under_way(&self, runs: usize) {
+        while self.under_way() != runs {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 

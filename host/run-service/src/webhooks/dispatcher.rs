@@ -183,8 +183,19 @@ impl Dispatcher {
     }
 
     async fn proceed(&self, webhook: Webhook) -> Settled {
-        let age = clock::now().duration_since(webhook.created_at).unwrap_or_default();
-        match self.context.jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await {
+        let jobs = &self.context.jobs;
+        let found = jobs.read(&webhook.user_id, &webhook.job_id, Duration::ZERO).await;
+        // For how long a job may still be added, or put back, goes by the queue's clock: one of this process
+        // that is wrong by hours would have an end told to nobody.
+        let is_to_come = match &found {
+            Ok(Some(job)) => is_to_be_put_back(&webhook, job),
+            Ok(None) => true,
+            Err(_error) => false,
+        };
+        let now = if is_to_come { jobs.now().await } else { Ok(clock::now()) };
+        let Ok(now) = now else { return Settled { webhook, next: Some(PAUSE) } };
+        let age = now.duration_since(webhook.created_at).unwrap_or_default();
+        match found {
             Err(_error) => Settled { webhook, next: Some(PAUSE) },
             Ok(Some(job)) if is_to_be_put_back(&webhook, &job) && age < PUT_BACK_WITHIN => {
                 Settled { webhook, next: Some(schedule::poll(age)) }
@@ -322,9 +333,13 @@ fn is_to_be_put_back(webhook: &Webhook, job: &Job) -> bool {
 }
 
 /// Whether the webhook was put in again since the job was added: it is put in before the job, and again when
-/// the job is retried.
+/// the job is retried. A job that the queue has dropped counts as added when its last run began; but then
+/// something was sent before the webhook was put in.
 fn is_armed(webhook: &Webhook, job: &Job) -> bool {
-    webhook.created_at > job.created_at + CLOCKS_APART
+    let is_before = |sent: &WebhookAttempt| {
+        UNIX_EPOCH + Duration::from_millis(sent.at) + CLOCKS_APART < webhook.created_at
+    };
+    webhook.created_at > job.created_at + CLOCKS_APART || webhook.attempts.iter().any(is_before)
 }
 
 /// The id of the message that a job has ended. The end of a retried job's new run is another message, which

@@ -1,5 +1,6 @@
 //! The dispatcher over a queue and an outbox in memory, with the clock paused.
 
+mod never_added;
 mod waiting;
 
 use parking_lot::Mutex;
@@ -14,8 +15,8 @@ use agent_core::ports::{
 };
 use agent_core::testing::{EchoTools, TestOutbox, TestQueue, TestRuns, TokioSpawn, asks_for, says, task};
 use agent_core::words::{
-    CallPlace, ChildRun, Event, JobData, JobStatus, OpenKinds, Principal, RunOutcome, RunRecord, ToolCall,
-    Usage, Wait, WaitKind, Webhook, WebhookState,
+    CallPlace, ChildRun, Event, JobData, JobStatus, OpenKinds, Principal, RunOutcome, RunRecord, StopReason,
+    ToolCall, Usage, Wait, WaitKind, Webhook, WebhookState, short_run,
 };
 use boxed_async::boxed_async;
 use serde_json::json;
@@ -183,6 +184,7 @@ impl Bench {
         let record = RunRecord {
             request_id: self.job_id.clone(),
             job_id: Some(self.job_id.clone()),
+            started_at: clock::now(),
             ..agent_core::testing::record_of_now(run_id, outcome)
         };
         self.records.save(&record).await.unwrap();
@@ -280,28 +282,6 @@ async fn an_outbox_that_is_down_holds_up_deliveries_and_loses_none() {
     assert_eq!(bench.state(), WebhookState::Delivered);
 }
 
-/// The job's submitter tries again under the same idempotency key.
-#[tokio::test(start_paused = true)]
-async fn a_webhook_that_was_given_up_before_its_job_was_added_is_sent_when_that_has_ended() {
-    let bench = Bench::new(&[Ok(200)]).await;
-    let late = NewWebhook { job_id: "late", user_id: "u1", url: "https://example.com/" };
-    bench.webhooks.put(&late).await.unwrap();
-    // The system's clock does not go with the paused one: it was submitted long ago.
-    let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    bench.outbox.change("late", |webhook| webhook.created_at = long_ago);
-    sleep(Duration::from_secs(60)).await;
-    let webhook = bench.row("late");
-    assert_eq!(webhook.state, WebhookState::Failed);
-    assert_eq!(webhook.attempts[0].error.as_deref(), Some("neither the queue nor the records have the job"));
-    bench.webhooks.put(&late).await.unwrap();
-    bench.queue.add(&JobData::new("2+2", "u1").with_id("late")).await.unwrap();
-    for _ in 0..2 {
-        bench.finish_job().await;
-    }
-    sleep(Duration::from_secs(60)).await;
-    assert_eq!(bench.row("late").state, WebhookState::Delivered);
-}
-
 #[tokio::test(start_paused = true)]
 async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_claim() {
     let bench = Bench::new(&[Err("the connection was refused")]).await;
@@ -360,6 +340,21 @@ async fn the_webhook_of_a_job_that_the_queue_has_trimmed_is_sent_from_the_record
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
     assert_eq!(bench.got().last().unwrap().1.body, format!("{} failed", bench.job_id));
+}
+
+/// A receiver that knows the first end by its id would take the second one for a repetition.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_retried_job_that_the_queue_has_trimmed_is_told_as_that_of_another_run() {
+    let bench = Bench::new(&[Ok(200)]).await;
+    bench.fail_job().await;
+    sleep(Duration::from_secs(60)).await;
+    jobs::retry(&*bench.queue, Some(&*bench.outbox), &bench.job_id).await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    bench.trim("run_2", agent_core::testing::ended(StopReason::Completed)).await;
+    sleep(Duration::from_secs(60)).await;
+    let of_retry = format!("msg_{}_{}", bench.job_id, short_run("run_2"));
+    assert_eq!(bench.ids(), [bench.end_ids()[0].clone(), of_retry]);
+    assert_eq!(bench.state(), WebhookState::Delivered);
 }
 
 /// The result is that of the run's journal, of which the record says nothing.

@@ -41,12 +41,6 @@ impl Client {
     fn verdict(&mut self, kind: WaitKind) -> Verdict {
         match self.random.u32(0..6) {
             roll if kind == WaitKind::Question && roll > 0 => Verdict::Answer { answer: json!(self.name) },
-            roll => self.verdict_of_call(roll),
-        }
-    }
-
-    fn verdict_of_call(&self, roll: u32) -> Verdict {
-        match roll {
             0 => Verdict::Reject { reason: None },
             1 => Verdict::Edit { arguments: json!({ "plan": 0, "by": self.name }) },
             _ => Verdict::Approve,

@@ -99,7 +99,7 @@ impl Client {
             let (mut received, mut bytes) = (received, Vec::new());
             while let Some(part) = received.recv().await {
                 match part {
-                    Part::Head { status, location } => {
+                    Part::Head(status, location) => {
                         reading.status = status;
                         reading.location = location.or(reading.location.take());
                     }
@@ -157,7 +157,7 @@ impl Reading {
                 // silent-ok: what is no JSON names no job.
                 let failed: Value = serde_json::from_str(data).unwrap_or_default();
                 let job_id = failed["body"]["jobId"].as_str().map(str::to_owned);
-                let dead = ToldEnd::Dead { had_answer: self.had_answer };
+                let dead = ToldEnd::Dead(self.had_answer);
                 let told = if id.is_some() { ToldEnd::Failed } else { dead };
                 self.told = job_id.is_none().then_some(told);
                 self.end = Some(job_id.map_or_else(|| End::Ended(number(id)), End::GoesOn));

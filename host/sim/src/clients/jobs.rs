@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::http::ClientRequest;
 use super::{Client, TRIES};
-use crate::judge::promises::{PromisedJob, SeenEnd};
+use crate::judge::promises::{PromisedJob, told};
 use crate::plan::Plan;
 
 pub(super) const HOOK: &str = "https://hook.test";
@@ -51,14 +51,14 @@ impl Client {
     async fn put_webhook(&mut self, data: &JobData) -> bool {
         for _ in 0..TRIES {
             let (job_id, user_id) = (data.id.clone().unwrap_or_default(), data.user_id.clone());
-            let put = move |service: std::sync::Arc<crate::replica::service::Service>| {
+            let put = self.ask("client put webhook", move |service| {
                 async move {
                     let webhook = NewWebhook { job_id: &job_id, user_id: &user_id, url: HOOK };
                     service.webhooks.put(&webhook).await
                 }
                 .boxed()
-            };
-            if let Some(Ok(())) = self.ask("client put webhook", put).await {
+            });
+            if let Some(Ok(())) = put.await {
                 return true;
             }
             self.pause(1_000).await;
@@ -133,7 +133,7 @@ impl Client {
     }
 
     fn saw_end(&mut self, job: &Job) {
-        let Some(end) = SeenEnd::of(job) else { return };
+        let end = told(job);
         let mut promises = self.world.promises.lock();
         let first = promises.ends.entry(job.id.clone()).or_insert_with(|| end.clone()).clone();
         drop(promises);

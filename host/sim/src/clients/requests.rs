@@ -11,6 +11,7 @@ use super::Client;
 use crate::judge::promises::{PromisedJob, PromisedTurn};
 use crate::plan::Plan;
 
+const REFUSED_FIRST: &str = "a run that a stopping process refuses has asked for nothing";
 const RIGHT_ANSWER: &str = "an answer is that of its own question";
 
 impl Client {
@@ -43,6 +44,11 @@ impl Client {
             }
             // The run goes on as a job, which is promised with that.
             Some(Err(InvokeError::Waits { job_id })) => self.goes_on(user, Some(plan), job_id).await,
+            Some(Err(InvokeError::Stopping)) => {
+                self.world.reached("a run was refused as its process stopped");
+                let is_asked = self.world.promises.lock().acts.contains_key(&format!("model {run_id} 0"));
+                self.world.holds(!is_asked, REFUSED_FIRST, || run_id);
+            }
             _ => {}
         }
     }

@@ -1,7 +1,6 @@
 //! Streams: runs that are watched while they go on, and gone on with on another replica after the connection
 //! was lost.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::words::{Event, Principal};
@@ -18,13 +17,6 @@ use crate::world::World;
 
 const STORED_FIRST: &str = "an event is given to readers once it is stored";
 const FOUND: &str = "a run that was shown is found";
-
-/// What comes over the connection.
-enum Received {
-    Event(u64, Arc<Event>),
-    Ended(RunEnd),
-    Interrupted(Interruption),
-}
 
 enum Connection {
     Ended(RunEnd),
@@ -160,15 +152,16 @@ impl Client {
         let read = async {
             while let Some(received) = received.recv().await {
                 match received {
-                    Received::Event(number, event) => {
+                    Followed::Stored { number, event } => {
                         let expected = events.last().map_or(number, |(last, _)| last + 1);
                         self.world.holds(number == expected, run_service::invariants::PREFIX, || {
                             format!("event {number} and not {expected}")
                         });
                         events.push((number, Event::clone(&event)));
                     }
-                    Received::Ended(end) => return Connection::Ended(end),
-                    Received::Interrupted(why) => return Connection::Interrupted(why),
+                    Followed::Ended { end, .. } => return Connection::Ended(end),
+                    Followed::Interrupted(why) => return Connection::Interrupted(why),
+                    Followed::Delta(_) | Followed::Progress(_) => {}
                 }
             }
             Connection::Lost
@@ -184,22 +177,16 @@ fn next(events: &[(u64, Event)]) -> u64 {
 }
 
 /// The replica's side: gives what it follows to the connection.
-async fn pump(world: &World, mut following: Following, connection: mpsc::UnboundedSender<Received>) {
+async fn pump(world: &World, mut following: Following, connection: mpsc::UnboundedSender<Followed>) {
     let run_id = following.run_id().to_owned();
     while let Some(followed) = following.next().await {
-        let received = match followed {
-            Followed::Stored { number, event } => {
-                let index = usize::try_from(number).unwrap_or(usize::MAX);
-                let is_stored =
-                    world.runs.look(&run_id, |kept| kept.get(index).is_some_and(|(_, kept)| *kept == *event));
-                world.holds(is_stored, STORED_FIRST, || format!("event {number} of {run_id}: {event:?}"));
-                Received::Event(number, event)
-            }
-            Followed::Ended { end, .. } => Received::Ended(end),
-            Followed::Interrupted(why) => Received::Interrupted(why),
-            Followed::Delta(_) | Followed::Progress(_) => continue,
-        };
-        if connection.send(received).is_err() {
+        if let Followed::Stored { number, event } = &followed {
+            let index = usize::try_from(*number).unwrap_or(usize::MAX);
+            let is_stored =
+                world.runs.look(&run_id, |kept| kept.get(index).is_some_and(|(_, kept)| *kept == **event));
+            world.holds(is_stored, STORED_FIRST, || format!("event {number} of {run_id}: {event:?}"));
+        }
+        if connection.send(followed).is_err() {
             return;
         }
     }

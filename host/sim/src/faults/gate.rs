@@ -8,15 +8,15 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::deployment::Deployment;
-use crate::faults::{CallKind, Fault, Kind, Parting, Server};
-use crate::replica::process::Process;
+use crate::faults::{CallKind, Fault, Kind, Server, mixed};
+use crate::replica::process::{ALL_STORES, Process};
 use crate::world::{Passage, World};
 
 /// One process, and the world around it.
 #[derive(Clone)]
 pub struct Gate {
     pub world: Arc<World>,
-    pub process: Process,
+    pub process: Arc<Process>,
 }
 
 /// How long whoever asks a store waits for its answer.
@@ -128,6 +128,7 @@ impl Gate {
             sleep(takes).await;
         }
         self.go_on().await;
+        let is_reached = !self.process.has_lost(ALL_STORES) && !self.process.has_lost(call.store());
         match (kind, later) {
             (Some(Kind::Refused), _) => return Err(fails("refused".to_owned())),
             (Some(Kind::CrashBefore), _) => self.die(call).await,
@@ -135,9 +136,9 @@ impl Gate {
                 self.world.restart_redis();
                 return Err(fails("connection reset".to_owned()));
             }
-            (Some(Kind::Detached), Some(later)) if !self.is_unreachable(call) => {
+            (Some(Kind::Detached), Some(later)) if is_reached => {
                 later(self.clone(), call, work, length);
-                return Err(fails(self.part(call, Parting::of(number)).await.to_owned()));
+                return Err(fails(self.part(call, number).await.to_owned()));
             }
             _ => self.begin(call, server, fault).await,
         }
@@ -166,15 +167,15 @@ impl Gate {
     }
 
     /// What the caller of a statement is told that is carried out without it.
-    async fn part(&self, call: Call<'_>, parting: Parting) -> &'static str {
-        match parting {
-            Parting::IsTold => "connection reset",
-            Parting::Waits => {
+    async fn part(&self, call: Call<'_>, number: u64) -> &'static str {
+        match mixed(number, 30) % 3 {
+            0 => "connection reset",
+            1 => {
                 self.world.slowed(call.subject, ANSWER_WITHIN);
                 sleep(ANSWER_WITHIN).await;
                 "no answer in time"
             }
-            Parting::Dies => self.die(call).await,
+            _ => self.die(call).await,
         }
     }
 
@@ -191,24 +192,24 @@ impl Gate {
         let Some(fault) = fault else { return };
         match fault.kind {
             Kind::Late => sleep(fault.length()).await,
-            Kind::Partition => self.process.cut_off(fault.length()),
+            Kind::Partition => self.process.lose(ALL_STORES, fault.length()),
             Kind::ClockJump => self.world.clock_is_wrong(self.process.jump(fault.millis.into())),
             Kind::DiskFull | Kind::Outage => self.world.trouble(server, fault.kind, fault.length()),
-            Kind::Forgotten => self.process.forget_connection(call.store(), fault.length()),
+            Kind::Forgotten => self.process.lose(call.store(), fault.length()),
             _ => {}
         }
     }
 
     /// Why the call does not get through.
     async fn obstacle(&self, call: Call<'_>, server: Server, fault: Option<Kind>) -> Option<&'static str> {
-        if self.process.is_cut_off() {
+        if self.process.has_lost(ALL_STORES) {
             return Some("no connection");
         }
         if fault == Some(Kind::Hangs) && matches!(call.name, "model" | "tool") {
             // Nothing but the limit of its run ends it.
             pending().await
         }
-        if fault == Some(Kind::Hangs) || self.process.is_forgotten(call.store()) {
+        if fault == Some(Kind::Hangs) || self.process.has_lost(call.store()) {
             self.note(call, "no answer");
             // Noted before: its caller may not wait as long.
             self.world.slowed(call.subject, ANSWER_WITHIN);
@@ -216,11 +217,6 @@ impl Gate {
             return Some("no answer in time");
         }
         self.world.refusal(server, call.only_reads())
-    }
-
-    /// Whether nothing that the process sends gets there.
-    fn is_unreachable(&self, call: Call<'_>) -> bool {
-        self.process.is_cut_off() || self.process.is_forgotten(call.store())
     }
 
     fn hit(&self, call: Call<'_>, fault: Fault) {

@@ -50,11 +50,16 @@ pub enum Mutation {
     KeyIdChanges,
     /// A server that forgot a claim gives its number to the next one.
     NumbersGivenTwice,
+    /// What writes the runs that have ended is told to stop before those who end them.
+    FlushedTooSoon,
     // Bugs of the service itself: `Bug` says what they are.
     LostLeaseKept,
     BusyFails,
     EndForgotten,
     EditIgnored,
+    StoppedKept,
+    CutTaken,
+    LimitsForgotten,
 }
 
 impl Mutation {
@@ -65,6 +70,9 @@ impl Mutation {
             Self::BusyFails => Bug::BusyFails,
             Self::EndForgotten => Bug::EndForgotten,
             Self::EditIgnored => Bug::EditIgnored,
+            Self::StoppedKept => Bug::StoppedKept,
+            Self::CutTaken => Bug::CutTaken,
+            Self::LimitsForgotten => Bug::LimitsForgotten,
             _ => return None,
         })
     }
@@ -75,6 +83,7 @@ impl Mutation {
             Self::TurnNotFenced => deployment.is_talkative,
             Self::KeyIdChanges | Self::NonceDropped | Self::WebhookNotArmed => deployment.is_over_http,
             Self::NumbersGivenTwice => deployment.is_on_redis,
+            Self::LimitsForgotten => deployment.is_tight,
             _ => true,
         }
     }

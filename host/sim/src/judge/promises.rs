@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::ports::webhooks::WebhookMessage;
-use agent_core::words::{Event, Job, JobStatus, StopReason, Verdict};
+use agent_core::words::{Event, Job, StopReason, Verdict};
 use run_service::streams::RunEnd;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub struct Promises {
     /// Jobs whose submission was acknowledged, by their ids.
     pub jobs: BTreeMap<String, PromisedJob>,
     /// How jobs ended, as the first who saw it read.
-    pub ends: BTreeMap<String, SeenEnd>,
+    pub ends: BTreeMap<String, String>,
     /// Calls of tools that were made, by their names: how often.
     pub acts: BTreeMap<String, u32>,
     /// The component that the tools of a run were of.
@@ -38,6 +38,8 @@ pub struct Promises {
     pub armed: BTreeSet<String>,
     /// The process that ended a job, if it was told that it did.
     pub ended_by: BTreeMap<String, String>,
+    /// Claims that a process was told of and whose end the queue has not confirmed, by their tokens.
+    pub claims: BTreeMap<String, GivenClaim>,
     /// Failed jobs that an administrator had tried again, perhaps without being told, and their runs of then.
     pub retried: BTreeSet<String>,
     /// The runs that were begun by that.
@@ -52,6 +54,14 @@ pub struct Promises {
 }
 
 #[derive(Debug, Clone)]
+pub struct GivenClaim {
+    pub job_id: String,
+    pub by: String,
+    /// Whether its process has tried to tell the queue how the attempt ended.
+    pub is_told: bool,
+}
+
+#[derive(Debug, Clone, Default)]
 pub struct PromisedJob {
     pub user: String,
     /// What its run does; absent when it is a direct call.
@@ -62,12 +72,6 @@ pub struct PromisedJob {
     pub is_unwanted: bool,
     /// Whether the queue said that it is cancelled.
     pub is_cancelled: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenEnd {
-    pub status: JobStatus,
-    pub result: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -97,9 +101,7 @@ pub enum ToldEnd {
     Failed,
     /// The process that carried the run out is dead, or the run has no journal. Whether the journal had an
     /// answer when the reader came.
-    Dead {
-        had_answer: bool,
-    },
+    Dead(bool),
 }
 
 /// What a reader was shown over HTTP.
@@ -127,7 +129,7 @@ pub fn end_of(job: &Job) -> String {
     format!("{} {}", job.status.as_str(), job.run_id)
 }
 
-/// What a webhook says of a job: its end, and the result.
+/// What a webhook says of a job that has ended, and clients compare: its end, and the result.
 pub fn told(job: &Job) -> String {
     format!("{} {}", end_of(job), job.result.as_ref().map_or("", |result| result.get()))
 }
@@ -173,7 +175,7 @@ impl ToldEnd {
                 is_completed: answer.result.stop_reason == StopReason::Completed,
             },
             end if end.is_final() => Self::Failed,
-            RunEnd::Recorded(_) => Self::Dead { had_answer },
+            RunEnd::Recorded(_) => Self::Dead(had_answer),
             RunEnd::Failed(_) | RunEnd::NeverBegan => return None,
         })
     }
@@ -182,21 +184,7 @@ impl ToldEnd {
 impl PromisedJob {
     /// A job of that user, of which nothing else was asked.
     pub fn of(user: String, plan: Option<Plan>) -> Self {
-        let (has_webhook, is_unwanted, is_cancelled) = (false, false, false);
-        Self { user, plan, has_webhook, conversation: None, is_unwanted, is_cancelled }
-    }
-
-    /// With what its result begins if nothing stops its run.
-    pub fn answer(&self) -> String {
-        self.plan.as_ref().map(Plan::answer).unwrap_or_default()
-    }
-}
-
-impl SeenEnd {
-    /// The end of a job, if it has ended.
-    pub fn of(job: &Job) -> Option<Self> {
-        let result = job.result.as_ref().map(|result| result.get().to_owned());
-        job.status.has_ended().then_some(Self { status: job.status, result })
+        Self { user, plan, ..Self::default() }
     }
 }
 

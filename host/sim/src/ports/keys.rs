@@ -18,7 +18,7 @@ impl Ported<ReferenceKeys> {
         if let Some(redis) = &self.gate.world.redis {
             redis.before_write();
         }
-        self.store.now()
+        self.store.lock().clone()
     }
 }
 
@@ -54,18 +54,15 @@ impl IdempotencyStore for Ported<ReferenceKeys> {
         let claim = async move {
             let world = &this.gate.world;
             let claim = this.keys().claim(of.key(), &of.owner, terms).await?;
-            Ok(match claim {
+            if matches!(&claim, KeyClaim::Claimed { id } if *id != of.owner) {
+                world.reached("a key was claimed again");
+            }
+            match claim {
                 KeyClaim::Claimed { .. } if world.has(Mutation::KeyIdChanges) => {
-                    KeyClaim::Claimed { id: of.owner }
+                    Ok(KeyClaim::Claimed { id: of.owner })
                 }
-                KeyClaim::Claimed { id } => {
-                    if id != of.owner {
-                        world.reached("a key was claimed again");
-                    }
-                    KeyClaim::Claimed { id }
-                }
-                other => other,
-            })
+                claim => Ok(claim),
+            }
         };
         self.gate.write(Call::rare("key.claim", key.caller), IdempotencyError, claim).await
     }

@@ -11,7 +11,7 @@ use boxed_async::boxed_async;
 use super::Ported;
 use crate::faults::gate::Call;
 use crate::faults::mutation::Mutation;
-use crate::judge::promises::end_of;
+use crate::judge::promises::{GivenClaim, end_of};
 
 fn fails(detail: String) -> QueueError {
     QueueError::Store { detail }
@@ -38,6 +38,9 @@ impl Ported<TestQueue> {
         }
         world.claimed(&claim.job_id, claim.epoch);
         world.note(worker, "claimed", &claim.job_id, &claim.epoch.0.to_string());
+        let given =
+            GivenClaim { job_id: claim.job_id.clone(), by: self.gate.process.name.clone(), is_told: false };
+        world.promises.lock().claims.insert(claim.token.clone(), given);
         claim.data = claim.data.map(|data| self.gate.process.release.job(data));
         Some(claim)
     }
@@ -59,6 +62,14 @@ impl Ported<TestQueue> {
         end: &AttemptEnd,
         settle: impl FnOnce(Arc<TestQueue>, Claim, AttemptEnd) -> S + Send + 'static,
     ) -> Result<T, QueueError> {
+        let world = &self.gate.world;
+        if let Some(given) = world.promises.lock().claims.get_mut(&claim.token) {
+            given.is_told = true;
+        }
+        let is_stopping = self.gate.process.shutdown.stopping().is_cancelled();
+        if is_stopping && matches!(end, AttemptEnd::HandedBack { .. }) {
+            world.reached("a job was handed back as its process stopped");
+        }
         let (this, told, end_told) = (self.clone(), self.told_under(claim), end.clone());
         let settle = async move {
             let job_id = told.job_id.clone();
@@ -73,7 +84,11 @@ impl Ported<TestQueue> {
             }
             settled
         };
-        self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await
+        let told = self.gate.write(Call::rare(Self::name_of(end), &claim.job_id), fails, settle).await;
+        if matches!(told, Ok(_) | Err(QueueError::LeaseLost { .. })) {
+            world.promises.lock().claims.remove(&claim.token);
+        }
+        told
     }
 
     /// Whether the job has ended; of its end note is taken.
@@ -212,7 +227,12 @@ impl JobQueue for Ported<TestQueue> {
         }
         let call = Call { subject: &claim.job_id, ..Call::poll("queue.renew") };
         let (store, held) = (self.store.clone(), claim.clone());
-        let renewal = self.gate.write(call, fails, async move { store.renew(&held).await }).await?;
+        let renewed = self.gate.write(call, fails, async move { store.renew(&held).await }).await;
+        if renewed != Ok(Renewal::Held) {
+            // Its worker may take the lease for lost by then.
+            self.gate.world.promises.lock().claims.remove(&claim.token);
+        }
+        let renewal = renewed?;
         match renewal {
             Renewal::Cancelled => self.gate.world.reached("a renewal said that the job was cancelled"),
             Renewal::Lost => self.gate.world.reached("a renewal said that the lease was lost"),

@@ -53,7 +53,11 @@ impl Ported<TestRuns> {
                     Event::Waiting { waits, .. } => Some(waits),
                     _ => None,
                 });
-                let told = waits.flatten().map(|wait| format!("msg_{}", wait.id));
+                let waits: Vec<_> = waits.flatten().collect();
+                if waits.iter().any(|wait| wait.child.as_ref().is_some_and(|child| child.tokens == 0)) {
+                    world.reached("a run had no tokens left for one of its own");
+                }
+                let told = waits.iter().map(|wait| format!("msg_{}", wait.id));
                 world.promises.lock().happened.extend(told);
                 world.judge_journal(run_id, epoch);
             }

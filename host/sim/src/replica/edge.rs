@@ -29,11 +29,8 @@ pub struct Edge(Box<Serve>);
 /// A piece of an answer, as it comes over the network.
 #[derive(Debug)]
 pub enum Part {
-    Head {
-        status: StatusCode,
-        /// Where a stream can be gone on with.
-        location: Option<String>,
-    },
+    /// With where a stream can be gone on with.
+    Head(StatusCode, Option<String>),
     Bytes(Vec<u8>),
     /// Nothing follows, and nothing broke off.
     End,
@@ -49,7 +46,7 @@ pub struct Answer {
 impl Edge {
     pub fn new(gate: &Gate, variant: VariantB) -> Self {
         let latch = Latch::default();
-        let (store, spawn) = (Ported::new(gate, &gate.world.keys), Arc::new(gate.process.clone()));
+        let (store, spawn) = (Ported::new(gate, &gate.world.keys), gate.process.clone());
         let router = http_edge::router(http_edge::Edge {
             a: None,
             b: Some(variant),
@@ -69,7 +66,7 @@ impl Edge {
                 let Ok(response) = router.oneshot(request).await;
                 let location = response.headers().get(CONTENT_LOCATION);
                 let location = location.and_then(|location| location.to_str().ok()).map(str::to_owned);
-                let mut is_read = parts.send(Part::Head { status: response.status(), location }).is_ok();
+                let mut is_read = parts.send(Part::Head(response.status(), location)).is_ok();
                 let mut body = response.into_body();
                 while is_read {
                     is_read = match body.frame().await.map(|frame| frame.map(|frame| frame.into_data())) {
@@ -101,7 +98,7 @@ impl Edge {
         let (mut status, mut body) = (StatusCode::OK, Vec::new());
         while let Some(part) = parts.recv().await {
             match part {
-                Part::Head { status: answered, .. } => status = answered,
+                Part::Head(answered, _) => status = answered,
                 Part::Bytes(bytes) => body.extend(bytes),
                 Part::End => {
                     return Some(Answer { status, body: String::from_utf8_lossy(&body).into_owned() });

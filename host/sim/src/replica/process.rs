@@ -4,85 +4,102 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use agent_core::ports::Spawn;
 use agent_core::testing::clock;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use run_service::shutdown::Shutdown;
+use tokio::time::{Instant, sleep};
 
 use crate::deployment::Release;
 
-/// A process of a replica. Clones are the same one.
-#[derive(Clone)]
-pub struct Process(Arc<Inner>);
-
-#[doc(hidden)]
-pub struct Inner {
+/// A process of a replica.
+pub struct Process {
     pub name: String,
     crashed: AtomicBool,
-    /// The wall clock of its machine, which its successors have as well.
-    skew: Arc<AtomicI64>,
-    cut_off_until: Mutex<Option<Instant>>,
-    /// The stores that its connections do not reach any more, and until when.
-    forgotten: Mutex<Vec<(&'static str, Instant)>>,
+    skew: Skew,
+    /// The stores that it does not reach, and until when.
+    lost: Mutex<Vec<(&'static str, Instant)>>,
     pub release: &'static Release,
-    requests: AtomicUsize,
+    /// Requests that begin a run or write something, and all others.
+    pub work: Counted,
+    pub looks: Counted,
+    /// What is carried out beside them.
+    pub runs: Counted,
+    pub shutdown: Shutdown,
+    /// Whether it has stopped in good order, and not died.
+    pub is_stopped: AtomicBool,
     arrived: Mutex<VecDeque<BoxFuture<'static, ()>>>,
     waker: AtomicWaker,
 }
 
-impl std::ops::Deref for Process {
-    type Target = Inner;
+/// By how many milliseconds the wall clock of a machine is wrong, which the processes of one replica share.
+pub type Skew = Arc<AtomicI64>;
 
-    fn deref(&self) -> &Inner {
-        &self.0
+/// How often it is looked whether tasks have ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// All stores, to which a process may lose its connection.
+pub const ALL_STORES: &str = "";
+
+/// Tasks of one kind that are under way.
+#[derive(Default)]
+pub struct Counted(Arc<()>);
+
+impl Counted {
+    /// Counts a task until it is dropped.
+    pub fn task(&self, work: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
+        let one = self.0.clone();
+        async move {
+            work.await;
+            drop(one);
+        }
+        .boxed()
     }
-}
 
-/// The machine that processes of one replica run on.
-#[derive(Clone, Default)]
-pub struct Machine(Arc<AtomicI64>);
+    pub fn under_way(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
+    }
 
-impl Machine {
-    /// The process' wall clock is right again.
-    pub fn set_clock(&self) {
-        self.0.store(0, Ordering::Relaxed);
+    /// Waits until then for all of them. Says whether they have ended.
+    pub async fn have_ended(&self, until: Instant) -> bool {
+        while self.under_way() > 0 && Instant::now() < until {
+            sleep(LOOK).await;
+        }
+        self.under_way() == 0
     }
 }
 
 impl Process {
-    pub fn new(name: String, machine: &Machine, release: &'static Release) -> Self {
-        Self(Arc::new(Inner {
+    pub fn new(name: String, skew: &Skew, release: &'static Release) -> Arc<Self> {
+        Arc::new(Self {
             name,
             release,
-            forgotten: Mutex::default(),
+            lost: Mutex::default(),
             crashed: AtomicBool::new(false),
-            skew: machine.0.clone(),
-            cut_off_until: Mutex::default(),
-            requests: AtomicUsize::new(0),
+            skew: skew.clone(),
+            work: Counted::default(),
+            looks: Counted::default(),
+            runs: Counted::default(),
+            shutdown: Shutdown::default(),
+            is_stopped: AtomicBool::new(false),
             arrived: Mutex::default(),
             waker: AtomicWaker::new(),
-        }))
-    }
-
-    pub fn request(&self) -> Request {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        Request(self.0.clone())
+        })
     }
 
     /// Polls its tasks until it dies, and drops them.
-    pub fn live(&self) -> Life {
+    pub fn live(self: &Arc<Self>) -> Life {
         Life { process: self.clone(), tasks: FuturesUnordered::new() }
     }
-}
 
-impl Inner {
     /// Nothing of it goes on behind the step that is under way.
     pub fn crash(&self) {
         self.crashed.store(true, Ordering::Relaxed);
@@ -93,31 +110,17 @@ impl Inner {
         self.crashed.load(Ordering::Relaxed)
     }
 
-    pub fn cut_off(&self, within: Duration) {
-        *self.cut_off_until.lock() = Some(Instant::now() + within);
-    }
-
-    pub fn is_cut_off(&self) -> bool {
-        self.cut_off_until.lock().is_some_and(|until| until > Instant::now())
-    }
-
     /// The network forgets the connection to a store, which is made anew when the time is up.
-    pub fn forget_connection(&self, store: &'static str, within: Duration) {
-        self.forgotten.lock().push((store, Instant::now() + within));
+    pub fn lose(&self, store: &'static str, within: Duration) {
+        self.lost.lock().push((store, Instant::now() + within));
     }
 
-    pub fn is_forgotten(&self, store: &'static str) -> bool {
-        let mut forgotten = self.forgotten.lock();
-        if forgotten.is_empty() {
-            return false;
-        }
-        forgotten.retain(|(_, until)| *until > Instant::now());
-        forgotten.iter().any(|(of, _)| *of == store)
+    pub fn has_lost(&self, store: &'static str) -> bool {
+        self.lost.lock().iter().any(|(of, until)| *of == store && *until > Instant::now())
     }
 
     pub fn connect(&self) {
-        *self.cut_off_until.lock() = None;
-        self.forgotten.lock().clear();
+        self.lost.lock().clear();
     }
 
     /// Says by how much the clock is wrong then.
@@ -125,10 +128,6 @@ impl Inner {
         let skew = self.skew.fetch_add(milliseconds, Ordering::Relaxed) + milliseconds;
         clock::set_skew(skew);
         Duration::from_millis(skew.unsigned_abs())
-    }
-
-    pub fn requests_under_way(&self) -> usize {
-        self.requests.load(Ordering::Relaxed)
     }
 
     pub fn begin(&self, task: BoxFuture<'static, ()>) {
@@ -140,24 +139,15 @@ impl Inner {
     }
 }
 
-/// A request that a process serves, until this is dropped.
-pub struct Request(Arc<Inner>);
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Spawn for Process {
     fn spawn(&self, _name: &'static str, work: BoxFuture<'static, ()>) {
-        self.begin(work);
+        self.begin(self.runs.task(work));
     }
 }
 
 /// All tasks of a process as one future, which ends with it.
 pub struct Life {
-    process: Process,
+    process: Arc<Process>,
     tasks: FuturesUnordered<BoxFuture<'static, ()>>,
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use agent_core::circuit_breaker::{DEFAULT_MIN_VOLUME, SharedCircuit};
 use agent_core::ports::{JobQueue, Journal, Model, Probe, RunStore, Spawn, Toolbox, Unobserved};
-use agent_core::words::RunLimits;
 use backends::memory::MemoryWindows;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -27,13 +26,15 @@ use run_service::shutdown::Shutdown;
 use run_service::streams::{RunStores, RunStreams};
 use run_service::waits::Waits;
 use run_service::webhooks::{Dispatcher, DispatcherContext, Webhooks};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::faults::gate::Gate;
+use crate::faults::mutation::Mutation;
 use crate::judge::promises::told;
 use crate::peers::{Provider, Tools};
 use crate::ports::{Ported, Receiver};
 use crate::replica::edge::{Edge, tokens};
+use crate::replica::process::{Counted, Process};
 
 /// `AGENT_TIMEOUT_MS` of the simulated deployment.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,11 +45,24 @@ const PERMITS: usize = 4;
 
 const WORKERS: usize = 2;
 
+/// After how many of these a process is told to stop, and for how many of those it drains, by chance.
+const STOPPED_AFTER: Duration = Duration::from_millis(150);
+const DRAIN: Duration = Duration::from_secs(7);
+
+/// What `SHUTDOWN_TIMEOUT_MS` leaves for requests and workers, and how long tasks of their own may take.
+const REQUESTS_END: Duration = Duration::from_secs(26);
+const CUT_OFF: Duration = Duration::from_secs(28);
+const CANCELLED_RUNS: Duration = Duration::from_secs(1);
+
+/// Within which runs that have ended are written where nothing is lost: the flusher itself gives up later.
+const FLUSHED_WITHIN: Duration = Duration::from_secs(4);
+
 /// How often a restarted process looks for what its predecessor held: less often than in life, as most lives
 /// end before it finds anything.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(400);
 
 pub struct Service {
+    pub process: Arc<Process>,
     pub jobs: Jobs,
     pub waits: Waits,
     pub streams: RunStreams,
@@ -59,6 +73,10 @@ pub struct Service {
     runs: Runs,
     parts: Parts,
     edge: OnceLock<Edge>,
+    /// What works off jobs and webhooks, and what writes runs that have ended, until it is told to stop.
+    workers: Counted,
+    flushes: Counted,
+    flushing: Shutdown,
 }
 
 /// What every stack is built from.
@@ -74,7 +92,6 @@ struct Parts {
     live: LiveRuns,
     circuit: SharedCircuit,
     admission: Admission,
-    shutdown: Shutdown,
 }
 
 impl Service {
@@ -85,7 +102,7 @@ impl Service {
         let queue: Arc<dyn JobQueue> = Ported::new(gate, &world.queue);
         let (behind, flusher) = WriteBehind::new(store.clone(), Backlog::default(), Arc::new(Unobserved));
         let parts = Parts::new(gate, store.clone(), queue.clone(), behind);
-        let stopping = parts.shutdown.stopping().clone();
+        let stopping = gate.process.shutdown.stopping().clone();
         let context = parts.for_jobs();
         let ended = CancelledRuns::new(context.journal.clone(), parts.behind.clone());
         let jobs = Jobs::new(queue.clone()).until(stopping.clone()).recorded_in(store.clone());
@@ -99,17 +116,20 @@ impl Service {
             sender: sender.clone(),
             render: |job, _waits| told(job),
         });
-        let mut tasks = workers(Worker::new(&jobs, context), &parts.shutdown);
+        let (workers, flushes, flushing) = (Counted::default(), Counted::default(), Shutdown::default());
+        let mut tasks = work_off(Worker::new(&jobs, context), &gate.process.shutdown, &workers);
         let (followed, name) = (jobs.clone(), gate.process.name.clone());
         tasks.push(async move { followed.follow_changes().await }.boxed());
         tasks.push(recover(queue, name, RECOVERY_PAUSE).boxed());
         let parked = waits.clone();
         tasks.push(async move { parked.recover_decided().await }.boxed());
-        let until = stopping.clone();
-        tasks.push(async move { dispatcher.run(until).await }.boxed());
-        tasks.push(async move { flusher.run(stopping).await }.boxed());
+        let is_bug = world.has(Mutation::FlushedTooSoon);
+        let until = if is_bug { stopping.clone() } else { flushing.drained().clone() };
+        tasks.push(flushes.task(async move { flusher.run(until).await }));
+        tasks.push(workers.task(async move { dispatcher.run(stopping).await }));
         let runs = parts.requests();
         let service = Self {
+            process: gate.process.clone(),
             streams: parts.streams().with_jobs(jobs.clone()),
             invoke: parts.with_conversation_turns(Arc::new(RateChecked::new(runs.clone()))),
             calls: parts.calls(&jobs, &waits),
@@ -119,8 +139,39 @@ impl Service {
             waits,
             runs,
             parts,
+            workers,
+            flushes,
+            flushing,
         };
         (Arc::new(service), tasks)
+    }
+
+    /// Stops the process in a third of all lives, unless all is quiet by then, in the order of
+    /// `agent-host/src/composition/graceful_shutdown.rs`: nobody is let in any more, what is under way ends,
+    /// jobs are handed back, and what has ended is written.
+    pub async fn stop_some_time(self: Arc<Self>, roll: u64) {
+        let Gate { world, process } = &self.parts.gate;
+        sleep(STOPPED_AFTER * u32::try_from(roll % 64).unwrap_or(0)).await;
+        if !(roll >> 8).is_multiple_of(3) || world.is_quiet() {
+            return;
+        }
+        world.note(&process.name, "stops", "", "");
+        let (signal, shutdown) = (Instant::now(), &process.shutdown);
+        let runs_end = signal + REQUESTS_END + CANCELLED_RUNS;
+        shutdown.begin(signal + REQUESTS_END);
+        sleep(DRAIN * u32::try_from((roll >> 16) % 3).unwrap_or(0)).await;
+        shutdown.end_drain();
+        let mut is_in_order = process.work.have_ended(runs_end).await;
+        is_in_order &= process.looks.have_ended(runs_end).await;
+        is_in_order &= process.runs.have_ended(runs_end).await;
+        is_in_order &= self.workers.have_ended(signal + CUT_OFF).await;
+        process.runs.have_ended(Instant::now() + CANCELLED_RUNS).await;
+        self.flushing.end_drain();
+        is_in_order &= self.flushes.have_ended(Instant::now() + FLUSHED_WITHIN).await;
+        if is_in_order {
+            world.stopped(process);
+        }
+        process.crash();
     }
 
     /// What it still holds of runs and callers, for a service that nobody asks anything.
@@ -173,7 +224,7 @@ impl Service {
 
 impl Parts {
     fn new(gate: &Gate, store: Arc<dyn RunStore>, queue: Arc<dyn JobQueue>, behind: WriteBehind) -> Self {
-        let spawn: Arc<dyn Spawn> = Arc::new(gate.process.clone());
+        let spawn: Arc<dyn Spawn> = gate.process.clone();
         Self {
             gate: gate.clone(),
             model: Arc::new(Provider(gate.clone())),
@@ -182,7 +233,6 @@ impl Parts {
             circuit: SharedCircuit::new(DEFAULT_MIN_VOLUME, || Instant::now().into_std()),
             admission: Admission::new(PERMITS),
             live: LiveRuns::default(),
-            shutdown: Shutdown::default(),
             behind,
             store,
             queue,
@@ -192,7 +242,8 @@ impl Parts {
 
     /// Direct calls, which wait where the release of the process knows how.
     fn calls(&self, jobs: &Jobs, waits: &Waits) -> DirectCalls {
-        let calls = DirectCalls::new(self.toolbox.clone(), TIMEOUT).until(self.shutdown.stopping().clone());
+        let stopping = self.gate.process.shutdown.stopping().clone();
+        let calls = DirectCalls::new(self.toolbox.clone(), TIMEOUT).until(stopping);
         if !self.gate.process.release.knows_calls_and_children {
             return calls;
         }
@@ -201,8 +252,8 @@ impl Parts {
     }
 
     fn agent(&self, journal: Arc<dyn Journal>) -> Deadline<Agent> {
-        let (model, toolbox, limits) = (self.model.clone(), self.toolbox.clone(), RunLimits::default());
-        let wait_tools = self.gate.world.deployment.has_families;
+        let (model, toolbox, world) = (self.model.clone(), self.toolbox.clone(), &self.gate.world);
+        let (limits, wait_tools) = (world.deployment.limits(), world.deployment.has_families);
         Deadline::new(Agent { model, toolbox, journal, limits, instructions: None, wait_tools }, TIMEOUT)
     }
 
@@ -219,9 +270,7 @@ impl Parts {
     }
 
     fn requests(&self) -> Runs {
-        let journal: Arc<dyn Journal> = Arc::new(self.behind.clone());
-        let run = self.parkable(Arc::new(self.agent(journal.clone())), journal);
-        Runs::new(self.guard(Arc::new(Recorded::new(run, self.behind.clone()))), self.spawn.clone())
+        Runs::new(self.guard(self.direct_calls()), self.spawn.clone())
     }
 
     fn streams(&self) -> RunStreams {
@@ -234,7 +283,7 @@ impl Parts {
         let run = self.parkable(Arc::new(run), kept.journal.clone());
         let run = RateChecked::new(self.guard(Arc::new(Recorded::new(run, self.behind.clone()))));
         let stack = self.with_conversation_turns(Arc::new(run));
-        RunStreams::new(stack, kept, self.spawn.clone()).until(self.shutdown.clone())
+        RunStreams::new(stack, kept, self.spawn.clone()).until(self.gate.process.shutdown.clone())
     }
 
     fn direct_calls(&self) -> Arc<dyn Invoke> {
@@ -251,7 +300,7 @@ impl Parts {
     fn guard(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
         let admitted = Admitted::new(run, self.admission.clone(), ADMISSION_WAIT);
         let guarded = Breaker::new(admitted, self.circuit.clone());
-        Arc::new(ShutdownChecked::new(guarded, self.shutdown.clone(), TIMEOUT))
+        Arc::new(ShutdownChecked::new(guarded, self.gate.process.shutdown.clone(), TIMEOUT))
     }
 
     fn with_conversation_turns(&self, run: Arc<dyn Invoke>) -> Arc<dyn Invoke> {
@@ -260,11 +309,11 @@ impl Parts {
 }
 
 /// The tasks that work off jobs.
-fn workers(worker: Worker, shutdown: &Shutdown) -> Vec<BoxFuture<'static, ()>> {
+fn work_off(worker: Worker, shutdown: &Shutdown, workers: &Counted) -> Vec<BoxFuture<'static, ()>> {
     let worker = Arc::new(worker);
     let work = |_| {
         let (worker, stopping) = (worker.clone(), shutdown.stopping().clone());
-        async move { worker.work(stopping).await }.boxed()
+        workers.task(async move { worker.work(stopping).await })
     };
     (0..WORKERS).map(work).collect()
 }

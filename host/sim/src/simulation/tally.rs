@@ -7,7 +7,7 @@ use crate::faults::KINDS;
 use crate::world::Counts;
 
 /// Everything that a run of some seconds has to reach, or its workload is too weak.
-pub const TO_BE_REACHED: [&str; 38] = [
+pub const TO_BE_REACHED: [&str; 47] = [
     "a lost job was claimed again",
     "a restarted replica took its predecessor's jobs back",
     "an append was repeated",
@@ -46,6 +46,15 @@ pub const TO_BE_REACHED: [&str; 38] = [
     "a renewal said that the job was cancelled",
     "a renewal said that the lease was lost",
     "the end of an attempt came too late",
+    "a process stopped in good order",
+    "a job was handed back as its process stopped",
+    "a run was refused as its process stopped",
+    "token_budget",
+    "max_iterations",
+    "max_tokens",
+    "empty_reply",
+    "a call with torn arguments was refused",
+    "a run had no tokens left for one of its own",
 ];
 
 /// Calls at which a replica has to have died.
@@ -79,8 +88,8 @@ impl Tally {
         let own = &mut self.counts;
         own.simulated += counts.simulated;
         own.calls += counts.calls;
-        own.crashes.all += counts.crashes.all;
-        own.crashes.with_work += counts.crashes.with_work;
+        own.crashes += counts.crashes;
+        own.crashes_with_work += counts.crashes_with_work;
         counts.kinds.iter().for_each(|(kind, times)| *own.kinds.entry(*kind).or_default() += times);
         for (own, more) in [(&mut own.reached, &counts.reached), (&mut own.died_at, &counts.died_at)] {
             more.iter().for_each(|(what, times)| *own.entry(what).or_default() += times);
@@ -110,9 +119,9 @@ impl Tally {
         line(format_args!("simulated          {hours:.1} hours, {} calls of ports", counts.calls));
         line(format_args!(
             "crashes            {}, {} of them with work under way: {:.0} a second",
-            counts.crashes.all,
-            counts.crashes.with_work,
-            counts.crashes.with_work as f64 / seconds.max(0.001),
+            counts.crashes,
+            counts.crashes_with_work,
+            counts.crashes_with_work as f64 / seconds.max(0.001),
         ));
         line(format_args!("faults"));
         for (kind, times) in &counts.kinds {

@@ -83,6 +83,10 @@ each_is_found! {
     a_busy_conversation_that_fails_its_job_is_found: BusyFails from 1,
     an_end_that_is_forgotten_is_found: EndForgotten from 1,
     an_edit_that_is_ignored_is_found: EditIgnored from 1,
+    a_flusher_that_stops_too_soon_is_found: FlushedTooSoon from 1,
+    a_job_that_is_kept_by_a_process_that_stops_is_found: StoppedKept from 1,
+    a_cut_reply_that_is_taken_for_whole_is_found: CutTaken from 1,
+    limits_that_are_forgotten_are_found: LimitsForgotten from 1,
 }
 
 #[test]

@@ -49,52 +49,38 @@ enum Note {
     Answered,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 enum Job {
     /// Claimed by whichever worker is first.
+    #[default]
     Waiting,
-    Held {
-        by: usize,
-        epoch: u64,
-    },
-    /// Armed, it may be claimed after a while.
-    Parked {
-        is_armed: bool,
-    },
+    /// By that worker under that epoch.
+    Held(usize, u64),
+    /// Whether it is armed: then it may be claimed after a while.
+    Parked(bool),
     Completed,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Where a worker is, with the epoch of its claim, and behind how many events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 enum Worker {
+    #[default]
     Idle,
-    /// With the job, or taking itself for whoever has it, behind so many events.
-    Holds {
-        epoch: u64,
-        read: usize,
-    },
+    /// With the job, or taking itself for whoever has it.
+    Holds(u64, usize),
     /// About to make the call.
-    Calls {
-        epoch: u64,
-        read: usize,
-    },
+    Calls(u64, usize),
     /// Behind the call, which has acted.
-    Called {
-        epoch: u64,
-        read: usize,
-    },
-    Parks {
-        epoch: u64,
-        read: usize,
-        again: bool,
-    },
-    /// At the end of its attempt; the job waits behind so many events.
-    Looks {
-        read: usize,
-    },
+    Called(u64, usize),
+    /// About to park the job, to be looked at again or not.
+    Parks(u64, usize, bool),
+    /// At the end of its attempt; the job waits.
+    Looks(usize),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 enum Decider {
+    #[default]
     Idle,
     Found(Append),
     /// The job goes on soon.
@@ -112,7 +98,7 @@ struct Append {
     by: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct State {
     job: Job,
     claims: u64,
@@ -160,7 +146,7 @@ impl State {
     }
 
     fn settle(&mut self, worker: usize, epoch: u64, to: Job) -> bool {
-        let is_held = self.job == Job::Held { by: worker, epoch };
+        let is_held = self.job == Job::Held(worker, epoch);
         if is_held {
             self.job = to;
         }
@@ -168,9 +154,9 @@ impl State {
     }
 
     fn resume(&mut self, at_once: bool) -> bool {
-        let is_parked = matches!(self.job, Job::Parked { .. });
+        let is_parked = matches!(self.job, Job::Parked(..));
         if is_parked {
-            self.job = if at_once { Job::Waiting } else { Job::Parked { is_armed: true } };
+            self.job = if at_once { Job::Waiting } else { Job::Parked(true) };
         }
         is_parked
     }
@@ -179,19 +165,17 @@ impl State {
     fn work(&mut self, rules: Rules, who: usize) {
         self.workers[who] = match self.workers[who] {
             Worker::Idle => Worker::Idle,
-            Worker::Holds { epoch, read } => self.go_on(rules, who, epoch, read),
-            Worker::Calls { epoch, read } => {
+            Worker::Holds(epoch, read) => self.go_on(rules, who, epoch, read),
+            Worker::Calls(epoch, read) => {
                 self.acted += 1;
-                Worker::Called { epoch, read }
+                Worker::Called(epoch, read)
             }
-            Worker::Called { epoch, read } => self.write(rules, epoch, read, Note::Returned),
-            Worker::Parks { epoch, read, again } => {
-                match self.settle(who, epoch, Job::Parked { is_armed: again && rules.looks_again }) {
-                    true => Worker::Looks { read },
-                    false => Worker::Idle,
-                }
+            Worker::Called(epoch, read) => self.write(rules, epoch, read, Note::Returned),
+            Worker::Parks(epoch, read, again) => {
+                let is_parked = self.settle(who, epoch, Job::Parked(again && rules.looks_again));
+                if is_parked { Worker::Looks(read) } else { Worker::Idle }
             }
-            Worker::Looks { read } => {
+            Worker::Looks(read) => {
                 if self.journal.len() > read {
                     self.resume(true);
                 }
@@ -201,10 +185,8 @@ impl State {
     }
 
     fn write(&mut self, rules: Rules, epoch: u64, read: usize, note: Note) -> Worker {
-        match self.append(rules, read, epoch, note) {
-            true => Worker::Holds { epoch, read: read + 1 },
-            false => Worker::Idle,
-        }
+        let is_written = self.append(rules, read, epoch, note);
+        if is_written { Worker::Holds(epoch, read + 1) } else { Worker::Idle }
     }
 
     fn go_on(&mut self, rules: Rules, who: usize, epoch: u64, read: usize) -> Worker {
@@ -220,7 +202,7 @@ impl State {
         }
         if !has(|note| matches!(note, Note::Decided(_))) {
             return match journal.last() {
-                Some((_, Note::Waiting(of))) => Worker::Parks { epoch, read, again: *of != epoch },
+                Some((_, Note::Waiting(of))) => Worker::Parks(epoch, read, *of != epoch),
                 _ => self.write(rules, epoch, read, Note::Waiting(epoch)),
             };
         }
@@ -233,9 +215,9 @@ impl State {
         match journal.iter().rfind(|(_, note)| *note == Note::Started) {
             // The model is told that nobody knows what became of it.
             Some((by, _)) if *by != epoch => self.write(rules, epoch, read, Note::Returned),
-            Some(_) => Worker::Calls { epoch, read },
+            Some(_) => Worker::Calls(epoch, read),
             None if rules.announces => self.write(rules, epoch, read, Note::Started),
-            None => Worker::Calls { epoch, read },
+            None => Worker::Calls(epoch, read),
         }
     }
 
@@ -243,8 +225,8 @@ impl State {
         self.deciders[who] = match self.deciders[who] {
             Decider::Idle => match (self.job, self.journal.last()) {
                 // Whoever was first may have died before the job was told.
-                (Job::Parked { .. }, Some((_, Note::Decided(_)))) => Decider::Wrote,
-                (Job::Parked { .. }, Some((_, Note::Waiting(epoch)))) => {
+                (Job::Parked(..), Some((_, Note::Decided(_)))) => Decider::Wrote,
+                (Job::Parked(..), Some((_, Note::Waiting(epoch)))) => {
                     let append = Append { place: self.journal.len(), epoch: *epoch, by: who };
                     if rules.arms { Decider::Found(append) } else { Decider::Armed(append) }
                 }
@@ -262,7 +244,7 @@ impl State {
                 }
             }
             // The job may be held by whoever claimed it too early, and is told again then.
-            Decider::Wrote if matches!(self.job, Job::Held { .. }) => Decider::Wrote,
+            Decider::Wrote if matches!(self.job, Job::Held(..)) => Decider::Wrote,
             Decider::Wrote => {
                 self.resume(true);
                 Decider::Gone
@@ -308,23 +290,11 @@ impl Model for Rules {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        vec![State {
-            job: Job::Waiting,
-            claims: 0,
-            journal: vec![],
-            workers: [Worker::Idle; 2],
-            deciders: [Decider::Idle; 2],
-            late: vec![],
-            acted: 0,
-            deaths: 0,
-            expiries: 0,
-            arrived_late: false,
-            was_fenced: false,
-        }]
+        vec![State::default()]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        let may_be_claimed = matches!(state.job, Job::Waiting | Job::Parked { is_armed: true });
+        let may_be_claimed = matches!(state.job, Job::Waiting | Job::Parked(true));
         for who in 0..2 {
             let worker = state.workers[who];
             match worker {
@@ -345,7 +315,7 @@ impl Model for Rules {
             }
         }
         // Of a worker that died, or has not renewed it.
-        if let Job::Held { by, .. } = state.job
+        if let Job::Held(by, _) = state.job
             && (state.expiries == 0 || state.workers[by] == Worker::Idle)
         {
             actions.push(Action::LeaseExpires);
@@ -359,8 +329,8 @@ impl Model for Rules {
             Action::Claim(who) => {
                 state.claims += 1;
                 let (epoch, read) = (state.claims, state.journal.len());
-                state.job = Job::Held { by: who, epoch };
-                state.workers[who] = Worker::Holds { epoch, read };
+                state.job = Job::Held(who, epoch);
+                state.workers[who] = Worker::Holds(epoch, read);
             }
             Action::Work(who) => state.work(*self, who),
             Action::Decide(who) => state.decide(*self, who),
@@ -376,7 +346,7 @@ impl Model for Rules {
                 state.deciders[who] = Decider::Gone;
             }
             Action::LeaseExpires => {
-                let Job::Held { by, .. } = state.job else { return None };
+                let Job::Held(by, _) = state.job else { return None };
                 state.expiries += u32::from(state.workers[by] != Worker::Idle);
                 state.job = Job::Waiting;
             }

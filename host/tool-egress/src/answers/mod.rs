@@ -38,9 +38,7 @@ pub struct HttpRequestRecord {
 /// What came of a request that was admitted.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HttpOutcome {
-    /// An answer.
     Response {
-        /// Status of the answer.
         status: u16,
         /// Names in lower case. Those that frame the message or speak of the connection are not in it.
         headers: Vec<(String, String)>,
@@ -57,7 +55,6 @@ pub enum HttpOutcome {
 /// The call of a tool that a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallKey<'a> {
-    /// The run's id.
     pub run_id: &'a str,
     /// The call's id within the run.
     pub call_id: &'a str,

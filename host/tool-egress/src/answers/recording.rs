@@ -34,9 +34,7 @@ pub(crate) struct BoundedBody(Arc<Mutex<CapturedBytes>>);
 #[derive(Debug, Default)]
 struct CapturedBytes {
     bytes: Vec<u8>,
-    /// Whether there was more.
     is_cut: bool,
-    /// Whether the body ended.
     has_ended: bool,
 }
 

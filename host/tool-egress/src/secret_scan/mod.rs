@@ -40,7 +40,6 @@ pub(crate) struct ScanStream {
     /// The end of what was pushed, while it may be the beginning of a value, and what was pushed since it was
     /// searched.
     held: Vec<u8>,
-    /// How much of that was searched.
     searched: usize,
     /// How often each value was found, by the place of its secret in the automaton's names.
     matches: Vec<u64>,

@@ -42,7 +42,6 @@ use server::Server;
 /// A secret of sixteen characters that URL-encoding and JSON change.
 pub(super) const SECRET: &str = "s3cr/t+v\"lue=42é";
 
-/// Rules by a function.
 pub(super) struct Rules<F>(pub(super) F);
 
 impl<F> std::fmt::Debug for Rules<F> {

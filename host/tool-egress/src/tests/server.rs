@@ -12,14 +12,12 @@ use tokio_rustls::TlsAcceptor;
 /// A server on a free port of this machine. It ends with the test's runtime.
 pub(crate) struct Server {
     pub address: SocketAddr,
-    /// What it was asked.
     pub received: mpsc::UnboundedReceiver<HttpRequest>,
     /// Connections whose clients have closed them.
     pub closed: mpsc::UnboundedReceiver<()>,
     accepted: Arc<AtomicUsize>,
 }
 
-/// One connection of a server.
 pub(crate) struct Connection {
     http: HttpConnection,
     /// Whether writing failed.

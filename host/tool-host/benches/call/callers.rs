@@ -26,7 +26,6 @@ pub(crate) struct Callers {
     versions: UnboundedReceiver<(String, Instant)>,
 }
 
-/// What callers noticed.
 #[derive(Default)]
 pub(crate) struct CallerStats {
     pub(crate) times: Vec<Duration>,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use agent_core::ports::{ToolSet, Toolbox};
 use futures::future::join_all;
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use test_servers::{HttpConnection, HttpServer};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tool_host::{Config, PolicyFile, ToolHost};
@@ -30,6 +30,9 @@ const IDLE: usize = 50;
 
 /// Calls under way at the same time.
 const CALLS: usize = 64;
+
+const ANSWER: &str =
+    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nhi";
 
 /// What the system says is resident of this process, in bytes.
 #[derive(Clone, Copy)]
@@ -53,7 +56,6 @@ pub(crate) async fn print(guest_runtime: &Handle) {
     assert!(measured.success(), "measuring memory: {measured}");
 }
 
-/// The process that measures.
 pub(crate) fn measure() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let runtime =
@@ -102,10 +104,10 @@ async fn languages() {
 /// Calls that wait for a server, so that all of them are under way when it is looked.
 async fn calls() {
     let server = Server::start().await;
-    let host = fetching(server.address).await;
+    let host = fetching(server.http.address()).await;
     let set: Arc<dyn ToolSet> = host.everything();
     let fetch = async || {
-        let url = format!("http://{}/", server.address);
+        let url = format!("http://{}/", server.http.address());
         call(&*set, "fetch", json!({ "url": url })).await;
     };
     server.may_answer.add_permits(1);
@@ -151,7 +153,7 @@ async fn fetching(server: SocketAddr) -> ToolHost {
 
 /// Answers each request when it may.
 struct Server {
-    address: SocketAddr,
+    http: HttpServer,
     /// A permit for each request that has arrived.
     arrived: Arc<Semaphore>,
     /// A permit for each that may be answered.
@@ -160,30 +162,18 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let (arrived, may_answer) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-        let server = Self { address, arrived: arrived.clone(), may_answer: may_answer.clone() };
-        #[expect(clippy::disallowed_methods, reason = "it ends with the process")]
-        tokio::spawn(async move {
-            loop {
-                let (mut stream, _) = listener.accept().await.unwrap();
-                let (arrived, may_answer) = (arrived.clone(), may_answer.clone());
-                tokio::spawn(async move {
-                    let (mut buffer, mut head) = ([0; 1024], Vec::new());
-                    while !head.ends_with(b"\r\n\r\n") {
-                        let read = stream.read(&mut buffer).await.unwrap();
-                        head.extend_from_slice(&buffer[..read]);
-                    }
-                    arrived.add_permits(1);
-                    may_answer.acquire().await.unwrap().forget();
-                    let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/plain\r\n\
-                                   content-length: 2\r\n\r\nhi";
-                    stream.write_all(answer).await.unwrap();
-                });
+        let (noted, allowed) = (arrived.clone(), may_answer.clone());
+        let serve = move |mut connection: HttpConnection| {
+            let (arrived, may_answer) = (noted.clone(), allowed.clone());
+            async move {
+                connection.read_request().await;
+                arrived.add_permits(1);
+                may_answer.acquire().await.unwrap().forget();
+                connection.write(ANSWER).await;
             }
-        });
-        server
+        };
+        Self { http: HttpServer::start(serve).await, arrived, may_answer }
     }
 }
 

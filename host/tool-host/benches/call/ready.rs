@@ -20,7 +20,6 @@ const TOOLS: usize = 20;
 /// Starts of each kind; they take turns.
 const STARTS: usize = 15;
 
-/// One kind of start.
 struct Kind {
     what: &'static str,
     folder: tempfile::TempDir,

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use test_servers::{HttpConnection, HttpServer};
 use tokio::runtime::Handle;
 use tool_host::PolicyFile;
 
@@ -22,7 +22,6 @@ use crate::callers::quantile;
 use crate::components::{component, digest};
 use crate::{call, expression, start};
 
-/// Calls of one row.
 const CALLS: usize = 400;
 
 /// Calls that one script makes.
@@ -42,7 +41,7 @@ pub(crate) async fn print(guest_runtime: &Handle) {
     let (fetch, eval) = (component("tools-granted", "http-fetch"), component("tools-granted", "code-eval"));
     put("http-fetch", &fetch);
     put("code-eval", &eval);
-    let port = server.port();
+    let port = server.address().port();
     let lines = format!(
         "{}[[component.http]]\nscheme = \"http\"\nhost = \"127.0.0.1\"\nport = {port}\nprivate = true\n{}toolbox = true\n",
         entry("http-fetch", &fetch),
@@ -55,7 +54,7 @@ pub(crate) async fn print(guest_runtime: &Handle) {
 
     many_callers(&*set).await;
     typed_and_text(&*set).await;
-    requests(&*set, server).await;
+    requests(&*set, server.address()).await;
     nested(&set).await;
 }
 
@@ -192,29 +191,13 @@ fn micros(time: Duration) -> f64 {
 }
 
 /// A server that keeps connections and gives one small answer.
-async fn answer_at_once() -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    #[expect(clippy::disallowed_methods, reason = "it ends with the bench")]
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            stream.set_nodelay(true).unwrap();
-            tokio::spawn(async move {
-                let (mut buffer, mut head) = ([0; 2048], Vec::new());
-                while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-                    head.extend_from_slice(&buffer[..read]);
-                    if head.ends_with(b"\r\n\r\n") {
-                        head.clear();
-                        let answer =
-                            b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nhi";
-                        if stream.write_all(answer).await.is_err() {
-                            return;
-                        }
-                    }
-                }
-            });
+async fn answer_at_once() -> HttpServer {
+    HttpServer::start(|mut connection: HttpConnection| async move {
+        while connection.read_request().await.is_some() {
+            connection
+                .write("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nhi")
+                .await;
         }
-    });
-    address
+    })
+    .await
 }

@@ -49,7 +49,6 @@ struct Service {
     watching: JoinHandle<()>,
 }
 
-/// What a row came to.
 #[derive(Default)]
 struct Row {
     swaps: Vec<Duration>,

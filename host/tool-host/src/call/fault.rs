@@ -210,7 +210,6 @@ impl Fault {
         Self::new(ToolOutcome::Trapped, "Error: the tool crashed.".into(), log)
     }
 
-    /// Says it in the log.
     pub(super) fn log(&self, tool: &Tool, request_id: &str) {
         let (component, name) = (&*tool.component.id, &*tool.name);
         let (outcome, reason) = (self.outcome.as_str(), self.log.as_str());

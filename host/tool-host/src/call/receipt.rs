@@ -19,7 +19,6 @@ use crate::observer::Observer;
 use crate::runtime::Runtime;
 use crate::runtime::pure_answers::PureCall;
 
-/// The attempts at one call.
 pub(super) struct Attempts {
     begun: Instant,
     made: u32,

@@ -7,7 +7,6 @@ use agent_core::words::ToolOutcome;
 use super::fault::Fault;
 use crate::component::definition::Definition;
 
-/// Most attempts at one call.
 const MOST_ATTEMPTS: u32 = 3;
 
 /// The first pause before a tool that says nothing of it is tried again; each further one is twice as long.

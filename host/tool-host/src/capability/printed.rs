@@ -14,6 +14,10 @@ use super::log::LogState;
 /// Bytes that a guest may write at once.
 const CHUNK: usize = 64 << 10;
 
+/// Most bytes of a line that are looked at. More than is shown of one: a secret that lies over the end of
+/// what is shown is found as a whole, and a secret has up to 8 KiB.
+const LINE_BYTES: usize = 16 << 10;
+
 /// One of the two streams. Clones write to the same one.
 #[derive(Debug, Clone)]
 pub(super) struct PrintedLines(Arc<Mutex<Printed>>);
@@ -23,7 +27,7 @@ struct Printed {
     log: LogState,
     level: &'static str,
     stream: &'static str,
-    /// The beginning of the line that is being printed, at most as much as is shown of a line.
+    /// The beginning of the line that is being printed, at most [`LINE_BYTES`].
     line: Vec<u8>,
 }
 
@@ -36,10 +40,9 @@ impl PrintedLines {
 
 impl Printed {
     fn print(&mut self, bytes: &[u8]) {
-        let most = self.log.line_bytes();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ends) = part.strip_suffix(b"\n").map_or((part, false), |text| (text, true));
-            let room = most.saturating_sub(self.line.len());
+            let room = LINE_BYTES.saturating_sub(self.line.len());
             self.line.extend_from_slice(text.get(..room).unwrap_or(text));
             if ends {
                 self.end_line();

@@ -58,7 +58,6 @@ pub(crate) struct Caller {
     pub(crate) log_rate: Arc<LogRate>,
     pub(crate) limits: ToolLimits,
     pub(crate) granted: Option<Arc<Granted>>,
-    /// The requests of the call.
     pub(crate) requests: Option<Arc<tool_egress::Call>>,
     pub(crate) key_value: KeyValueState,
     pub(crate) toolbox: ToolboxState,

@@ -62,7 +62,6 @@ pub enum CompileError {
     /// The component did not arrive.
     #[error("the component cannot be read: {0}")]
     Input(#[source] io::Error),
-    /// The component does not compile.
     #[error("{0}")]
     Compile(String),
     /// The code could not be written.

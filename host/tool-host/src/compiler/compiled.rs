@@ -213,7 +213,6 @@ fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The file, if it is whole.
 fn open_intact(path: &Path) -> Option<File> {
     let file = File::open(path).ok()?;
     let whole = || -> io::Result<bool> {

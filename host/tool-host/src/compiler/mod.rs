@@ -84,7 +84,6 @@ pub(crate) struct Compilers {
 /// busy by itself.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// A permit to compile one component.
 #[derive(Debug)]
 pub(crate) struct CompilePermit<'a> {
     _any: SemaphorePermit<'a>,

@@ -18,7 +18,6 @@ use crate::limits::Transfer;
 use crate::limits::progress::Progress;
 use crate::typed::{self, Mismatch, TypedTool};
 
-/// How a component is called.
 pub(crate) enum CallInterface {
     /// `agent:tool/tool`.
     Contract(AnyToolPre<CallState>),
@@ -51,7 +50,6 @@ pub(crate) enum Prepared<'a> {
     Typed { pre: &'a InstancePre<CallState>, function: &'a TypedFunction, parameters: Vec<Val> },
 }
 
-/// What a tool returned.
 pub(crate) enum Returned {
     /// JSON text.
     Value(String),
@@ -100,7 +98,6 @@ impl CallInterface {
         }
     }
 
-    /// Whether it is an MCP server.
     pub(crate) fn is_mcp(&self) -> bool {
         matches!(self, Self::Mcp { .. })
     }

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use agent_core::words::{TOOL_NAME_BYTES, is_tool_name};
 
-/// Of an answer that is no JSON.
 #[expect(clippy::needless_pass_by_value, reason = "as map_err has it")]
 pub(crate) fn answers_no_json(error: serde_json::Error) -> Misfit {
     Misfit::Wrong(format!(

@@ -23,14 +23,12 @@ use bulkhead::Bulkhead;
 use call_interface::CallInterface;
 use definition::Definition;
 
-/// Most tools of one component.
 const MOST_TOOLS: usize = 64;
 
 /// Most bytes that the tools of one component may add to every model call: about half of the default token
 /// budget, so that no component can crowd out the conversation.
 const PROMPT_BYTES: usize = 16 << 10;
 
-/// A loaded component.
 pub(crate) struct Component {
     /// The file's name without `.wasm`.
     pub(crate) name: Arc<str>,
@@ -40,7 +38,6 @@ pub(crate) struct Component {
     pub(crate) id: String,
     /// Linked and ready to be instantiated.
     pub(crate) call_interface: CallInterface,
-    /// Tools of the component.
     pub(crate) tools: Vec<Arc<Definition>>,
     /// The file that lies beside it as its signature, whatever that is.
     pub(crate) signature: Option<Vec<u8>>,

@@ -43,7 +43,6 @@ const GRACE: Duration = Duration::from_mins(10);
 pub(crate) struct FileVersion {
     /// `sha256:…` of the component's bytes.
     pub(crate) digest: String,
-    /// Names of its tools.
     pub(crate) tools: BTreeSet<String>,
     /// Bytes that its tools add to every model call.
     pub(crate) prompt_bytes: u64,
@@ -71,7 +70,6 @@ pub(crate) struct Remembered {
 /// The memory of one tools folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
-    /// Where it lies.
     folder: PathBuf,
     /// Of which tools folder it is.
     tools: String,
@@ -81,7 +79,6 @@ pub(crate) struct Memory {
 #[derive(Serialize, Deserialize)]
 struct Written {
     version: u32,
-    /// The tools folder.
     folder: String,
     files: LastGood,
     /// Absent in those of older versions.
@@ -94,7 +91,6 @@ struct Written {
 }
 
 impl Memory {
-    /// The memory of the folder `tools`, in `folder`.
     pub(crate) fn new(folder: &Path, tools: &Path) -> Self {
         let tools = path::absolute(tools).unwrap_or_else(|_| tools.to_owned());
         Self { folder: folder.to_owned(), tools: tools.to_string_lossy().into_owned() }

@@ -72,7 +72,6 @@ pub(crate) struct Content {
     pub(crate) permit: Option<ContentPermit>,
 }
 
-/// What is in the folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Listing {
     /// The folder itself: another one under the same path is to be watched anew.
@@ -93,7 +92,6 @@ impl Listing {
     }
 }
 
-/// The tools folder.
 #[derive(Clone)]
 pub(crate) struct Folder {
     path: PathBuf,

@@ -23,7 +23,6 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// How long to wait for more changes after the first: a copy is many writes.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// Watches one folder.
 pub(crate) struct Watch {
     changed: Arc<Notify>,
     /// `None` as long as the folder cannot be watched, or may hang.

@@ -212,7 +212,6 @@ impl ToolHost {
         }
     }
 
-    /// The tools that serve.
     pub fn list(&self) -> Vec<ToolListing> {
         self.published.load().serving.all.list()
     }

@@ -407,13 +407,11 @@ impl Inventory {
         Source::Kept { rollout: self.rollout(), memory: self.memory.clone(), name, digest }
     }
 
-    /// Whether the folder decides what serves.
     pub(super) fn folder_decides(&self) -> bool {
         self.agreement.as_ref().is_none_or(|agreement| agreement.records.is_none())
     }
 }
 
-/// The newest of the versions that wait and are meant.
 fn newest_waiting(record: &ComponentRecord, is_meant: impl Fn(&str) -> bool) -> Option<&ComponentVersion> {
     let waiting = record.versions.iter().filter(|version| {
         matches!(version.status, VersionStatus::Waiting { .. }) && is_meant(&version.digest)

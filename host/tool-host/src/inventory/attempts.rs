@@ -42,7 +42,6 @@ pub(super) fn looks_of_active(record: &ComponentRecord) -> Option<Looks> {
     Some(Looks::Kept { digest: digest.clone(), facts })
 }
 
-/// The attempts at one file.
 #[derive(Default)]
 pub(super) struct Attempts {
     pub(super) under_way: Option<Load>,
@@ -87,7 +86,6 @@ impl Attempts {
         self.retry.due().filter(|_| has_ended)
     }
 
-    /// Whether the attempt under way has that ticket.
     pub(super) fn is_under_way(&self, ticket: u64) -> bool {
         self.under_way.as_ref().is_some_and(|load| load.ticket == ticket)
     }
@@ -134,7 +132,6 @@ impl Load {
         }
     }
 
-    /// Goes on with what was read.
     pub(super) fn go_on(&mut self, digest: String, abort: AbortHandle) {
         (self.digest, self.abort) = (Some(digest), abort);
     }

@@ -20,7 +20,6 @@ use crate::folder::memory::FileVersion;
 /// Files that an error about the whole catalog names.
 const LARGEST: usize = 3;
 
-/// What is to serve.
 #[derive(Debug)]
 pub(crate) struct Decision {
     /// The version of each file that serves, by file name.
@@ -283,71 +282,61 @@ mod tests {
         (serves.collect(), refusals.collect())
     }
 
-    #[track_caller]
-    fn check(rows: &[Row], serves: &[&str], refused: &[&str]) {
-        let (actual, refusals) = decided(rows, 1000);
-        assert_eq!(actual, serves);
-        assert_eq!(refusals, refused);
-    }
-
     #[test]
-    fn files_that_do_not_clash_all_serve() {
-        check(
-            &[("a", Some(&["x", "y"]), None), ("b", Some(&["z"]), Some(&["x"])), ("c", None, None)],
-            &["a x y", "b z"],
-            &[],
-        );
-    }
-
-    #[test]
-    fn who_has_a_name_keeps_it_and_a_refused_update_leaves_the_last_good_version() {
-        check(
-            &[("a", Some(&["x", "y"]), Some(&["y"])), ("b", Some(&["w", "x"]), Some(&["x"]))],
-            &["a y", "b w x"],
-            &["a: x is of b"],
-        );
-        check(&[("a", None, Some(&["x"])), ("b", Some(&["x"]), None)], &["a x"], &["b: x is of a"]);
-    }
-
-    #[test]
-    fn a_name_that_its_owner_gives_up_is_free() {
-        check(
-            &[("a", Some(&["new"]), Some(&["old"])), ("b", Some(&["old"]), None)],
-            &["a new", "b old"],
-            &[],
-        );
-    }
-
-    #[test]
-    fn a_version_that_is_taken_back_up_keeps_its_names_too() {
-        // a's update claims what c owns, so a falls back to what b's update wants.
-        check(
-            &[
-                ("a", Some(&["theirs"]), Some(&["old"])),
-                ("b", Some(&["old"]), Some(&["x"])),
-                ("c", Some(&["theirs"]), Some(&["theirs"])),
-            ],
-            &["a old", "b x", "c theirs"],
-            &["a: theirs is of c", "b: old is of a"],
-        );
-    }
-
-    #[test]
-    fn who_is_beaten_beats_nobody() {
-        check(
-            &[("a", Some(&["x"]), None), ("b", Some(&["x", "y"]), None), ("c", Some(&["y"]), None)],
-            &["a x", "c y"],
-            &["b: x is of a"],
-        );
-    }
-
-    #[test]
-    fn updates_that_want_each_others_tools_are_all_refused() {
-        check(
-            &[("a", Some(&["x", "y"]), Some(&["x"])), ("b", Some(&["x", "y"]), Some(&["y"]))],
-            &["a x", "b y"],
-            &["a: y is of b", "b: x is of a"],
-        );
+    fn of_files_that_clash_who_has_a_name_keeps_it() {
+        let table: [(&str, &[Row], &[&str], &[&str]); 7] = [
+            (
+                "files that do not clash all serve",
+                &[("a", Some(&["x", "y"]), None), ("b", Some(&["z"]), Some(&["x"])), ("c", None, None)],
+                &["a x y", "b z"],
+                &[],
+            ),
+            (
+                "a refused update leaves the last good version",
+                &[("a", Some(&["x", "y"]), Some(&["y"])), ("b", Some(&["w", "x"]), Some(&["x"]))],
+                &["a y", "b w x"],
+                &["a: x is of b"],
+            ),
+            (
+                "a file that cannot be loaded has its names",
+                &[("a", None, Some(&["x"])), ("b", Some(&["x"]), None)],
+                &["a x"],
+                &["b: x is of a"],
+            ),
+            (
+                "a name that its owner gives up is free",
+                &[("a", Some(&["new"]), Some(&["old"])), ("b", Some(&["old"]), None)],
+                &["a new", "b old"],
+                &[],
+            ),
+            (
+                "a's update claims what c owns, so a falls back to what b's update wants",
+                &[
+                    ("a", Some(&["theirs"]), Some(&["old"])),
+                    ("b", Some(&["old"]), Some(&["x"])),
+                    ("c", Some(&["theirs"]), Some(&["theirs"])),
+                ],
+                &["a old", "b x", "c theirs"],
+                &["a: theirs is of c", "b: old is of a"],
+            ),
+            (
+                "who is beaten beats nobody",
+                &[("a", Some(&["x"]), None), ("b", Some(&["x", "y"]), None), ("c", Some(&["y"]), None)],
+                &["a x", "c y"],
+                &["b: x is of a"],
+            ),
+            (
+                "updates that want each other's tools are all refused",
+                &[("a", Some(&["x", "y"]), Some(&["x"])), ("b", Some(&["x", "y"]), Some(&["y"]))],
+                &["a x", "b y"],
+                &["a: y is of b", "b: x is of a"],
+            ),
+        ];
+        for (rule, rows, serves, refused) in table {
+            let (actual, refusals) = decided(rows, 1000);
+            assert_eq!(actual, serves, "{rule}");
+            assert_eq!(refusals, refused, "{rule}");
+        }
     }
 
     #[test]

@@ -14,11 +14,9 @@ use crate::folder::memory::FileVersion;
 pub(crate) struct FileEvent {
     /// The file's name.
     pub(crate) file: String,
-    /// What happened.
     pub(crate) change: FileChange,
 }
 
-/// What happened to a file.
 #[derive(Debug, Clone)]
 pub(crate) enum FileChange {
     /// The memory of an earlier process names this as its last good version.

@@ -12,7 +12,6 @@ use crate::error::LoadError;
 use crate::folder::Content;
 use crate::folder::memory::FileVersion;
 
-/// The loads of one file.
 #[derive(Default)]
 pub(super) struct FileLoads {
     /// Of the version that is to serve.
@@ -28,7 +27,6 @@ pub(super) struct FileLoads {
     last_good_retry: Retry,
 }
 
-/// A load that ended.
 pub(super) struct Ended {
     pub(super) file: String,
     /// Tells it from loads that were given up.
@@ -42,9 +40,7 @@ pub(super) enum Part {
     Read(Result<Content, LoadError>),
     /// The version in the folder was loaded.
     Newest(Result<Arc<Component>, LoadError>),
-    /// The last good version was loaded.
     LastGood(Result<Arc<Component>, LoadError>),
-    /// The file was proposed.
     Proposed(Result<Proposed, LoadError>),
     /// The version of the trial of that id was loaded.
     Trial(String, Result<Arc<Component>, LoadError>),

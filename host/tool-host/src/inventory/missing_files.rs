@@ -14,10 +14,8 @@ use crate::folder::Listing;
 /// How long a file has to be gone.
 const GONE_FOR: Duration = Duration::from_secs(3);
 
-/// The files that are missing.
 #[derive(Debug, Default)]
 pub(super) struct MissingFiles {
-    /// Since when each is missing.
     since: BTreeMap<String, Instant>,
     /// The files of MCP servers, also of those that are no longer in the policy: without them, a policy that
     /// loses several servers would look like a folder that lost its files.

@@ -69,7 +69,6 @@ pub(crate) struct Settled {
     pub(crate) preparing: Preparing,
     /// The versions whose calls are counted.
     pub(crate) counted: Counted,
-    /// Whether there is no tools folder.
     pub(crate) has_no_folder: bool,
     /// The revision of the records that it is, if there are records and all that they say was tried.
     pub(crate) revision: Option<u64>,

@@ -172,7 +172,6 @@ struct Proposer {
     runtime: Arc<Runtime>,
     rollout: Arc<Rollout>,
     folder: Folder,
-    /// What is loaded of the file.
     loaded: Vec<Arc<Component>>,
     /// Since when the file has been there, if it was at the start.
     there_since: Option<Millis>,

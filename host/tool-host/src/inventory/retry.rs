@@ -40,7 +40,6 @@ impl Retry {
         self.due
     }
 
-    /// Whether another attempt is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due.is_some_and(|due| due <= now)
     }

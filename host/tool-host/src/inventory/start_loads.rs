@@ -130,7 +130,6 @@ impl Inventory {
         self.record(file, change);
     }
 
-    /// Loads what was read of a file.
     fn load(&mut self, file: &str, content: Content) {
         let Some(name) = component_name(file).map(str::to_owned) else { return };
         let (runtime, memory) = (self.runtime.clone(), self.memory.clone());

@@ -14,7 +14,6 @@ pub(crate) struct FolderState {
     files: BTreeMap<String, FileState>,
 }
 
-/// What is known of one file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FileState {
     /// The round of the proposal that is being loaded.
@@ -29,7 +28,6 @@ pub(crate) struct FileState {
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
     pub(crate) version: FileVersion,
-    /// The round it was proposed in.
     pub(crate) round: u64,
 }
 
@@ -58,7 +56,6 @@ impl FolderState {
         self.files.iter()
     }
 
-    /// What is known of a file.
     pub(crate) fn get(&self, file: &str) -> Option<&FileState> {
         self.files.get(file)
     }

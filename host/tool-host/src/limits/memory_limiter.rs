@@ -33,9 +33,19 @@ impl Limiter {
         self.denied = false;
     }
 
-    fn grow(&mut self, used: usize, current: usize, desired: usize, limit: usize) -> Option<usize> {
+    /// The sum with this growth; nothing when it is refused. What is beyond the `maximum` that a memory or a
+    /// table has of its own is refused as well: wasmtime does that only after it has asked here, so it would
+    /// count as used for the rest of the call.
+    fn grow(
+        &mut self,
+        used: usize,
+        (current, desired): (usize, usize),
+        maximum: Option<usize>,
+        limit: usize,
+    ) -> Option<usize> {
         let total = desired.checked_sub(current).and_then(|more| used.checked_add(more));
-        let granted = total.filter(|total| *total <= limit);
+        let fits = |total: &usize| *total <= limit && maximum.is_none_or(|maximum| desired <= maximum);
+        let granted = total.filter(fits);
         self.denied = granted.is_none();
         granted
     }
@@ -46,9 +56,9 @@ impl ResourceLimiter for Limiter {
         &mut self,
         current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let granted = self.grow(self.memory, current, desired, self.memory_limit);
+        let granted = self.grow(self.memory, (current, desired), maximum, self.memory_limit);
         if let Some(granted) = granted {
             self.memory = granted;
             // Memories never shrink, so what they have now is the most they had.
@@ -66,9 +76,9 @@ impl ResourceLimiter for Limiter {
         &mut self,
         current: usize,
         desired: usize,
-        _maximum: Option<usize>,
+        maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let granted = self.grow(self.table_elements, current, desired, TABLE_ELEMENTS);
+        let granted = self.grow(self.table_elements, (current, desired), maximum, TABLE_ELEMENTS);
         self.table_elements = granted.unwrap_or(self.table_elements);
         Ok(granted.is_some())
     }
@@ -118,6 +128,20 @@ mod tests {
         assert!(!limiter.memory_growing(0, 1001, None).unwrap());
         limiter.clear_denied();
         assert!(!limiter.denied());
+    }
+
+    #[test]
+    fn what_a_memory_may_not_have_by_its_own_maximum_is_not_counted() {
+        let mut limiter = limiter(1000);
+        limiter.progress.begin();
+        assert!(limiter.memory_growing(0, 600, Some(700)).unwrap());
+        assert!(!limiter.memory_growing(600, 701, Some(700)).unwrap());
+        assert!(limiter.denied());
+        assert_eq!(limiter.progress.cost().peak_memory_bytes, 600);
+        assert!(limiter.memory_growing(600, 700, Some(700)).unwrap());
+        assert!(limiter.memory_growing(0, 300, None).unwrap(), "what is left for another memory");
+        assert!(!limiter.table_growing(0, TABLE_ELEMENTS, Some(1)).unwrap());
+        assert!(limiter.table_growing(0, TABLE_ELEMENTS, None).unwrap());
     }
 
     #[test]

@@ -105,7 +105,6 @@ pub(crate) fn found(component: &Component) -> FoundDescription {
     FoundDescription { digest, facts_digest, facts: component.facts() }
 }
 
-/// The differences, in words.
 fn differences(approved: &ComponentFacts, now: &ComponentFacts) -> Option<String> {
     let (approved, now) = (compared(approved), compared(now));
     let is_same = if now.contract == MCP && approved.contract == MCP {

@@ -209,7 +209,7 @@ fn name_some(names: &[&str]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn inspect_text(text: &str) -> Result<CapabilitySet, String> {
@@ -281,23 +281,20 @@ mod tests {
 
     /// A component of one section of imports, each of five bytes.
     fn with_imports(count: usize, name: &str) -> Vec<u8> {
-        let number = |number: usize| {
-            let mut bytes = vec![];
-            leb128(&mut bytes, number);
-            bytes
-        };
-        let import = [&[0][..], &number(name.len()), name.as_bytes(), &[3, 1]].concat();
-        let section = [number(count), import.repeat(count)].concat();
-        [b"\0asm\x0d\0\x01\0\x0a".as_slice(), &number(section.len()), &section].concat()
+        let import = [&[0][..], &leb128(name.len()), name.as_bytes(), &[3, 1]].concat();
+        let section = [leb128(count), import.repeat(count)].concat();
+        [b"\0asm\x0d\0\x01\0\x0a".as_slice(), &leb128(section.len()), &section].concat()
     }
 
-    /// LEB128.
-    fn leb128(bytes: &mut Vec<u8>, mut number: usize) {
+    /// A number as WebAssembly has lengths.
+    pub(crate) fn leb128(mut number: usize) -> Vec<u8> {
+        let mut bytes = vec![];
         while number >= 0x80 {
             bytes.push(number as u8 & 0x7f | 0x80);
             number >>= 7;
         }
         bytes.push(number as u8);
+        bytes
     }
 
     #[test]
@@ -311,9 +308,7 @@ mod tests {
         let nested = |levels: usize| {
             let inner = (0..levels).fold(vec![], |inner: Vec<u8>, _| {
                 let inner = [b"\0asm\x0d\0\x01\0".as_slice(), &inner].concat();
-                let mut section = vec![4];
-                leb128(&mut section, inner.len());
-                [section, inner].concat()
+                [vec![4], leb128(inner.len()), inner].concat()
             });
             [b"\0asm\x0d\0\x01\0".as_slice(), &inner].concat()
         };

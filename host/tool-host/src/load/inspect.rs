@@ -17,7 +17,6 @@ use crate::capability::imports::SERVED;
 const MOST_IMPORTS: usize = 200;
 const NAME_BYTES: usize = 200;
 
-/// What a component is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// `sha256:…` of its bytes.
@@ -53,7 +52,6 @@ pub struct Import {
     pub need: Need,
 }
 
-/// What an import needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// Nothing: every tool has it.

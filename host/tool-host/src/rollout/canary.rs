@@ -11,7 +11,6 @@ use tool_versions::verdicts::{count, count_cancelled, count_comparison};
 use super::call_counter::{CallCounter, Side};
 use crate::component::Component;
 
-/// A trial that goes on.
 pub(crate) struct RunningTrial {
     /// Of which component.
     pub(crate) name: Arc<str>,

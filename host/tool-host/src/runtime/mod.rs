@@ -51,7 +51,6 @@ pub(crate) struct Runtime {
     pub(crate) guest_runtime: GuestRuntime,
     /// Where the host works for guests.
     pub(crate) host_work: HostWork,
-    /// What components are granted.
     pub(crate) grants: Arc<ComponentGrants>,
     /// The servers whose tools are served beside those of components.
     pub(crate) mcp: Arc<McpServers>,
@@ -121,7 +120,6 @@ impl Runtime {
         })
     }
 
-    /// What a call may keep.
     pub(crate) fn key_value_of(&self, call: &KeepingCall<'_>, granted: Option<&Granted>) -> KeyValueState {
         let KeepingCall { component, is_shadow, caller, deadline, operations } = *call;
         let own = || {

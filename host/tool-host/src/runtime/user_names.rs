@@ -16,7 +16,6 @@ const NAME_BYTES: usize = 16;
 const ITERATIONS: NonZeroU32 = NonZeroU32::MIN.saturating_add(99_999);
 const SALT: &[u8] = b"agent-host names of users for components v2";
 
-/// Makes the names.
 #[derive(Debug)]
 pub(crate) struct UserNames {
     secret: Option<Secret>,

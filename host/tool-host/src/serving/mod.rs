@@ -165,12 +165,10 @@ impl Snapshot {
         Self { runtime, catalog: Arc::new(Catalog::new(specs, digest)), tools, components, policy }
     }
 
-    /// The set with other components.
     fn with(&self, components: Vec<Arc<Component>>, counted: &Counted) -> Self {
         Self::new(self.runtime.clone(), components, self.policy.clone(), counted)
     }
 
-    /// Components of the snapshot.
     pub(crate) fn components(&self) -> &[Arc<Component>] {
         &self.components
     }
@@ -190,7 +188,6 @@ impl Snapshot {
             && self.components.iter().zip(components).all(|(own, other)| own.is_same(other))
     }
 
-    /// The component that has a tool.
     pub(crate) fn component_of(&self, tool: &str) -> Option<&Component> {
         self.tools.get(tool).map(|tool| &*tool.component)
     }
@@ -247,7 +244,6 @@ impl ToolSet for Snapshot {
     }
 }
 
-/// The part that a component has in a trial.
 fn part_in(trial: &Arc<RunningTrial>, component: &Component) -> Option<TrialPart> {
     if trial.name != component.name {
         return None;

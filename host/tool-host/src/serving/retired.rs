@@ -74,7 +74,6 @@ impl<T> Swapped<T> {
         &self.retired
     }
 
-    /// Has the next one serve.
     pub(crate) fn swap(&self, next: T, components: impl Fn(&T) -> &[Arc<Component>]) {
         let (before, next) = (self.current.load_full(), Arc::new(next));
         self.retired.keep(components(&before), components(&next));

@@ -38,7 +38,6 @@ pub(crate) enum Unfinished {
 pub(crate) enum Start {
     /// On the thread that asks for it.
     Here,
-    /// On the guests' runtime.
     OnGuestRuntime,
 }
 

@@ -31,7 +31,6 @@ const WORLDS: usize = 16;
 const FUNCTION_BYTES: usize = 2 << 10;
 const ITEM_BYTES: usize = 512;
 
-/// The documentation of a package.
 #[derive(Debug, Default)]
 pub(super) struct PackageDocs {
     root: Value,
@@ -105,7 +104,6 @@ impl PackageDocs {
     }
 }
 
-/// What is said of a type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TypeDoc {
     text: Option<String>,
@@ -149,7 +147,6 @@ impl TypeDocs {
         }
     }
 
-    /// What is said of a type.
     pub(super) fn of(&self, ty: &WitType) -> Option<&TypeDoc> {
         self.known.get(ty)?.as_ref()
     }

@@ -16,7 +16,6 @@ const LISTED: usize = 16;
 pub(crate) struct Mismatch {
     /// JSON Pointer to the part that does not fit; empty for the whole.
     pub(crate) path: String,
-    /// What is wrong with it.
     pub(crate) problem: String,
 }
 

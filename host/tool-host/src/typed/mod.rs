@@ -37,6 +37,8 @@ mod names;
 mod numbers;
 mod read;
 mod refusal;
+#[cfg(any(test, feature = "testing"))]
+mod samples;
 mod schema;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;

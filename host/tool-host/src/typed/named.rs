@@ -24,7 +24,6 @@ pub(super) struct Named<T> {
 }
 
 impl<T: HasName> Named<T> {
-    /// The part of that name.
     pub(super) fn find(&self, name: &str) -> Option<&T> {
         let name_at = |position: usize| self.parts.get(position).map(HasName::name);
         let found = self.by_name.binary_search_by(|position| name_at(*position).cmp(&Some(name))).ok()?;

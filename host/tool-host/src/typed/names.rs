@@ -51,7 +51,6 @@ pub(super) fn is_of_toolchain(export: &Export, function: &ComponentFunc) -> bool
     OF_TOOLCHAINS.contains(&(interface, &export.function, first))
 }
 
-/// Whether an export is one of another contract.
 pub(super) fn is_other_contract(export: &str) -> bool {
     OTHER_CONTRACTS.iter().any(|prefix| export.starts_with(prefix))
 }

@@ -6,7 +6,6 @@ use super::wit_type::{DEPTH, LABEL_BYTES, MOST_PARTS};
 /// printable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// There is no function to call.
     #[error("exports no function that could be a tool; it exports {0}")]
     NoFunction(String),
     /// An interface has the contract's functions under another name.
@@ -30,7 +29,6 @@ pub(crate) enum Refusal {
         "exports {function} as an `async` function, which this host does not call: export it as a plain one"
     )]
     Async { function: String },
-    /// A type is too deep.
     #[error("nests types more than {DEPTH} deep in {place} of {function}: flatten them")]
     TooDeep {
         function: String,
@@ -52,29 +50,18 @@ pub(crate) enum Refusal {
         /// Where in the function.
         place: String,
     },
-    /// There are too many functions.
     #[error("exports more than {most} functions: split it into several components")]
-    TooManyTools {
-        /// What it may have.
-        most: usize,
-    },
-    /// The name would not do for a tool.
+    TooManyTools { most: usize },
     #[error(
         "exports {function}, whose name as a tool would be {name:?}: it must be a letter a-z and then up to 62 of a-z, 0-9 and '_'"
     )]
-    Name {
-        function: String,
-        /// The name it would have.
-        name: String,
-    },
+    Name { function: String, name: String },
     /// Two functions would have one name.
     #[error("exports {first} and {second}, which would both be the tool {name:?}: rename one of them")]
     Collision {
-        /// One of the functions.
         first: String,
         /// The other.
         second: String,
-        /// The name of both.
         name: String,
     },
     /// A schema is too long to be told to a model.

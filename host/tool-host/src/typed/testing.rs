@@ -7,22 +7,17 @@ use std::time::{Duration, Instant};
 
 use json_schema::{Fuel, MemoryBudget, Misfit, Schema, SchemaBudget};
 use serde_json::Value;
+use wasmtime::Engine;
 use wasmtime::component::Component;
-use wasmtime::{Config, Engine};
 
 use super::docs::PackageDocs;
 use super::named::Named;
-use super::names::Export;
-use super::schema::Schemas;
+use super::samples::{engine, identity};
 use super::tool::TypedTool;
 use super::wit_type::{Case, Field, Integer, WitType};
 use super::{decode, read};
 
-static ENGINE: LazyLock<Option<Engine>> = LazyLock::new(|| {
-    let mut config = Config::new();
-    config.wasm_component_model_map(true).wasm_component_model_fixed_length_lists(true);
-    Engine::new(&config).ok()
-});
+static ENGINE: LazyLock<Option<Engine>> = LazyLock::new(engine);
 
 /// A function of each kind of type.
 static TOOLS: LazyLock<Vec<TypedTool>> = LazyLock::new(|| {
@@ -52,21 +47,6 @@ static TOOLS: LazyLock<Vec<TypedTool>> = LazyLock::new(|| {
     ];
     all.into_iter().map(identity).collect()
 });
-
-/// A tool that takes one parameter, `value`.
-fn identity(ty: WitType) -> TypedTool {
-    let schemas = Schemas { docs: None };
-    let parameters = vec![Field { name: "value".to_owned(), ty: ty.clone() }];
-    TypedTool {
-        name: "identity".to_owned(),
-        description: String::new(),
-        input_schema: schemas.members(&parameters),
-        output_schema: schemas.of(&ty),
-        export: Export { interface: None, function: "identity".to_owned() },
-        parameters,
-        result: Some(ty),
-    }
-}
 
 /// Arguments that are encoded are what the schema takes, and are decoded to what is encoded alike.
 ///

@@ -11,20 +11,11 @@ mod schemas;
 
 use serde_json::Value;
 use wasmtime::component::{Component, Func, Linker};
-use wasmtime::{Config, Engine, Store};
+use wasmtime::{Engine, Store};
 
-use super::names::Export;
 use super::refusal::Refusal;
 use super::tool::Failed;
-use super::wit_type::{Field, WitType};
 use super::*;
-
-fn engine() -> Engine {
-    let mut config = Config::new();
-    // The host's own engine has neither yet. What it is to do once it has them is settled here.
-    config.wasm_component_model_map(true).wasm_component_model_fixed_length_lists(true);
-    Engine::new(&config).unwrap()
-}
 
 /// A component that can be called.
 struct Loaded {
@@ -35,7 +26,7 @@ struct Loaded {
 
 impl Loaded {
     fn read(bytes: &[u8]) -> Result<Self, Refusal> {
-        let engine = engine();
+        let engine = samples::engine().unwrap();
         let component = Component::new(&engine, bytes).unwrap();
         let tools = read(&component.component_type(), &engine, bytes)?;
         Ok(Self { engine, component, tools })
@@ -88,21 +79,6 @@ fn function(name: &str, ty: &str) -> String {
 const MEMORY: &str = r#"(core module $memories (memory (export "memory") 1)
         (func (export "realloc") (param i32 i32 i32 i32) (result i32) unreachable))
     (core instance $memory (instantiate $memories))"#;
-
-/// A tool that takes one parameter, `value`, and returns one of the same type.
-fn identity(ty: &WitType) -> TypedTool {
-    let schemas = schema::Schemas { docs: None };
-    let parameters = vec![Field { name: "value".to_owned(), ty: ty.clone() }];
-    TypedTool {
-        name: "identity".to_owned(),
-        description: String::new(),
-        input_schema: schemas.members(&parameters),
-        output_schema: schemas.of(ty),
-        export: Export { interface: None, function: "identity".to_owned() },
-        parameters,
-        result: Some(ty.clone()),
-    }
-}
 
 fn is_valid(schema: &Value, value: &Value) -> bool {
     jsonschema::draft202012::new(schema).unwrap().is_valid(value)

@@ -46,7 +46,6 @@ pub(super) enum WitType {
 }
 
 impl WitType {
-    /// Whether there are flags in it.
     pub(super) fn has_flags(&self) -> bool {
         let boxed = |part: &Option<Box<Self>>| part.as_ref().is_some_and(|part| part.has_flags());
         match self {
@@ -62,7 +61,6 @@ impl WitType {
     }
 }
 
-/// An integer type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Integer {
     U8,
@@ -82,7 +80,6 @@ pub(super) struct Field {
     pub(super) ty: WitType,
 }
 
-/// A case of a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -153,7 +150,6 @@ impl Default for TypeReader {
 }
 
 impl TypeReader {
-    /// A field or a parameter.
     pub(super) fn field(&mut self, kind: &str, name: &str, ty: &Type, depth: u32) -> Result<Field, Fault> {
         let read = |reader: &mut Self| Ok(Field { name: reader.label(name)?, ty: reader.read(ty, depth)? });
         read(self).map_err(|fault: Fault| fault.within(named(kind, name)))

@@ -1,12 +1,13 @@
 //! An approval is of what serves: a component is held to how it described itself, at every load.
 
 use agent_core::ports::{AdminAction, AdminError, ToolAdmin, ToolVersions as _, Toolbox, Versions};
-use agent_core::words::{Principal, Thresholds, TrialKind, TrialState};
-use tool_host::{PolicyFile, ToolLimits};
+use agent_core::words::Principal;
+use test_servers::eventually;
+use tool_host::ToolLimits;
 use tool_policy::signature::{Signed, SigningKey};
 
-use crate::fleet::{Fleet, answering, approve, attempt, is_waiting, named};
-use crate::harness::{Host, limits};
+use crate::fleet::{Fleet, answering, approve, canary_of, is_waiting, named};
+use crate::harness::{Host, entry, limits, policy, put};
 use crate::text::Text;
 use crate::wasi::PACKAGES;
 
@@ -48,6 +49,15 @@ fn grows() -> Vec<u8> {
     Text { tool: "greet", describe: GROWS, ..Text::default() }.component()
 }
 
+fn sign(key: &SigningKey, name: &str, component: &[u8]) -> Vec<u8> {
+    key.sign(&Signed { name, component, manifest: &[] })
+}
+
+/// The lines of a policy for components that this key has signed.
+fn trusted(name: &str, key: &SigningKey) -> String {
+    format!("[[component]]\nname = \"{name}\"\nsigner = \"{}\"\n", key.public())
+}
+
 fn little_memory() -> ToolLimits {
     ToolLimits { memory_bytes: 16 << 20, ..limits() }
 }
@@ -77,10 +87,9 @@ async fn a_version_that_describes_itself_otherwise_than_was_approved_is_refused_
     let one = fleet.approved_replica(&[("greet.wasm", &grows())]).await;
     assert_eq!(descriptions(&one.host), ["Written as text."]);
     let digest = one.get("greet").await.record.active.unwrap();
-    let (tools, cache) = one.stop();
     fleet.limits = little_memory();
     // A restart with the same folders, and another replica.
-    for replica in [fleet.start(tools, cache).await, fleet.replica(&[]).await] {
+    for replica in [fleet.restart(one).await, fleet.replica(&[]).await] {
         replica.until(|host| !host.faults().is_empty()).await;
         let faults = replica.host.faults();
         assert!(faults[0].starts_with("greet.wasm: describes itself otherwise"), "{faults:?}");
@@ -131,19 +140,15 @@ async fn an_entry_of_the_policy_for_the_digest_approves_no_other_description() {
     let mut fleet = Fleet::new(true);
     let first = fleet.replica(&[("greet.wasm", &grows())]).await;
     first.until_known("greet").await;
-    let digest = first.get("greet").await.record.versions[0].digest.clone();
     drop(first);
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(policy.path(), format!("[[component]]\nname = \"greet\"\ndigest = \"{digest}\"\n"))
-        .unwrap();
-    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let (policy, _folder) = policy(&entry("greet", &grows(), ""));
+    fleet.policy = policy;
     let one = fleet.replica(&[]).await;
     one.until(|host| descriptions(host) == ["Written as text."]).await;
     let by_policy = one.host.host.audit("greet").await.unwrap();
     assert_eq!((by_policy[0].by.as_str(), by_policy[0].action.as_str()), ("policy", "approved"));
-    let (tools, cache) = one.stop();
     fleet.limits = little_memory();
-    let again = fleet.start(tools, cache).await;
+    let again = fleet.restart(one).await;
     again.until(|host| !host.faults().is_empty()).await;
     let faults = again.host.faults();
     assert!(faults[0].starts_with("greet.wasm: describes itself otherwise"), "{faults:?}");
@@ -156,14 +161,12 @@ async fn a_signer_that_the_policy_names_later_approves_what_waits_and_is_signed_
     let mut fleet = Fleet::new(true);
     let (greet, other) = (answering("1"), named("other"));
     let (own, foreign) = (SigningKey::generate().unwrap().0, SigningKey::generate().unwrap().0);
-    let signature =
-        |key: &SigningKey, name: &str, component: &[u8]| key.sign(&Signed { name, component, manifest: &[] });
     let first = fleet
         .replica(&[
             ("greet.wasm", &greet),
-            ("greet.wasm.sig", &signature(&own, "greet", &greet)),
+            ("greet.wasm.sig", &sign(&own, "greet", &greet)),
             ("other.wasm", &other),
-            ("other.wasm.sig", &signature(&foreign, "other", &other)),
+            ("other.wasm.sig", &sign(&foreign, "other", &other)),
         ])
         .await;
     for name in ["greet", "other"] {
@@ -171,10 +174,8 @@ async fn a_signer_that_the_policy_names_later_approves_what_waits_and_is_signed_
         assert!(is_waiting(&first.get(name).await), "{name}: nobody trusts the key yet");
     }
     drop(first);
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    let entry = |name: &str| format!("[[component]]\nname = \"{name}\"\nsigner = \"{}\"\n", own.public());
-    std::fs::write(policy.path(), entry("greet") + &entry("other")).unwrap();
-    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let (policy, _folder) = policy(&(trusted("greet", &own) + &trusted("other", &own)));
+    fleet.policy = policy;
     let one = fleet.replica(&[]).await;
     one.until(|host| host.names() == ["greet"]).await;
     let trail = one.host.host.audit("greet").await.unwrap();
@@ -186,18 +187,14 @@ async fn a_signer_that_the_policy_names_later_approves_what_waits_and_is_signed_
 async fn a_file_that_is_signed_while_it_waits_is_approved_by_the_policy_that_trusts_its_signer() {
     let greet = answering("1");
     let key = SigningKey::generate().unwrap().0;
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    let entry = format!("[[component]]\nname = \"greet\"\nsigner = \"{}\"\n", key.public());
-    std::fs::write(policy.path(), "# nothing").unwrap();
-    let mut fleet = Fleet::new(true);
-    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let (fleet, folder) = Fleet::under(true, "# nothing");
     let one = fleet.replica(&[("greet.wasm", &greet)]).await;
     one.until_known("greet").await;
     assert!(is_waiting(&one.get("greet").await));
-    one.host.put("greet.wasm.sig", &key.sign(&Signed { name: "greet", component: &greet, manifest: &[] }));
+    one.host.put("greet.wasm.sig", &sign(&key, "greet", &greet));
     one.host.host.reload().await;
     assert!(is_waiting(&one.get("greet").await), "nobody trusts the key yet");
-    std::fs::write(policy.path(), entry).unwrap();
+    put(folder.path(), "policy.toml", trusted("greet", &key));
     one.until(|host| host.names() == ["greet"]).await;
     let trail = one.host.host.audit("greet").await.unwrap();
     assert_eq!((trail[0].by.as_str(), trail[0].action.as_str()), ("policy", "approved"));
@@ -207,33 +204,20 @@ async fn a_file_that_is_signed_while_it_waits_is_approved_by_the_policy_that_tru
 async fn the_signature_of_a_version_that_was_approved_before_is_kept_for_other_replicas() {
     let greet = answering("1");
     let key = SigningKey::generate().unwrap().0;
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(policy.path(), "# nothing").unwrap();
-    let mut fleet = Fleet::new(true);
-    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let (fleet, folder) = Fleet::under(true, "# nothing");
     let one = fleet.approved_replica(&[("greet.wasm", &greet)]).await;
     // Started again, it has a copy of its own, without a signature.
-    let (tools, cache) = one.stop();
-    let one = fleet.start(tools, cache).await;
+    let one = fleet.restart(one).await;
     let before = one.get("greet").await.record;
     let digest = before.active.clone().unwrap();
-    let entry = format!("[[component]]\nname = \"greet\"\nsigner = \"{}\"\n", key.public());
-    std::fs::write(policy.path(), entry).unwrap();
+    put(folder.path(), "policy.toml", trusted("greet", &key));
     one.host.host.reload().await;
     assert_eq!(one.host.faults().len(), 1, "it is not signed");
-    let signature = key.sign(&Signed { name: "greet", component: &greet, manifest: &[] });
+    let signature = sign(&key, "greet", &greet);
     one.host.put("greet.wasm.sig", &signature);
     one.host.host.reload().await;
-    let kept = async {
-        loop {
-            let kept = fleet.store.component("greet", &digest).await.unwrap().unwrap();
-            match kept.signature {
-                Some(kept) => return kept,
-                None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
-            }
-        }
-    };
-    let kept = tokio::time::timeout(std::time::Duration::from_secs(30), kept).await.expect("it is kept");
+    let kept = async || fleet.store.component("greet", &digest).await.unwrap().unwrap().signature;
+    let kept = eventually("the signature to be kept", kept).await;
     assert_eq!(&kept[..], &signature[..]);
     one.until(|host| host.faults().is_empty()).await;
     assert_eq!(one.get("greet").await.record, before, "nothing else is said of it");
@@ -254,21 +238,8 @@ async fn neither_a_trial_nor_a_run_that_is_taken_up_gets_a_version_that_describe
     let pinned = two.host.host.pinned(Principal::nobody(), "run_1", &pins).await;
     assert_eq!(pinned.catalog().tools()[0].description, "Written as text.");
     assert_ne!(pinned.versions()["greet"], first);
-    let canary = attempt(TrialKind::Canary, 1.0, Thresholds::default());
-    let AdminAction::Try(kind, request) = canary else { unreachable!("a canary is tried") };
-    let request = agent_core::ports::TrialRequest { digest: Some(first), ..request };
-    two.act("greet", AdminAction::Try(kind, request)).await.unwrap();
-    let failed = async {
-        loop {
-            if let Some(TrialState::Failed { because, .. }) =
-                two.get("greet").await.record.trial.map(|trial| trial.state)
-            {
-                return because;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    let because = tokio::time::timeout(std::time::Duration::from_secs(30), failed).await.expect("it fails");
+    two.act("greet", canary_of(&first)).await.unwrap();
+    let because = two.until_failed().await;
     assert!(because[0].contains("describes itself otherwise"), "{because:?}");
 }
 
@@ -323,13 +294,10 @@ async fn while_the_store_is_away_nothing_serves_that_is_not_remembered_to_have_s
     let mut fleet = Fleet::new(true);
     let first = fleet.replica(&[("greet.wasm", &component)]).await;
     first.until_known("greet").await;
-    let digest = first.get("greet").await.record.versions[0].digest.clone();
     drop(first);
     // The policy names it, and for all that is known here an operator has disabled it.
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(policy.path(), format!("[[component]]\nname = \"greet\"\ndigest = \"{digest}\"\n"))
-        .unwrap();
-    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let (policy, _folder) = policy(&entry("greet", &component, ""));
+    fleet.policy = policy;
     fleet.store.switch.fail(true);
     let two = fleet.replica(&[("greet.wasm", &component)]).await;
     assert_eq!(two.host.names(), [""; 0]);
@@ -349,9 +317,7 @@ async fn a_store_that_was_emptied_approves_nothing_that_served_before() {
     let fleet = Fleet::new(true);
     let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
     assert_eq!(one.host.names(), ["greet"]);
-    let (tools, cache) = one.stop();
-    let emptied = Fleet::new(true);
-    let again = emptied.start(tools, cache).await;
+    let again = Fleet::new(true).restart(one).await;
     again.until_known("greet").await;
     again.until(|host| host.names().is_empty()).await;
     assert!(is_waiting(&again.get("greet").await));

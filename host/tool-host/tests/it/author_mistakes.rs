@@ -2,12 +2,10 @@
 //! that a file, a description or a schema shows by itself are beside `contract.rs`, `definition.rs` and in
 //! `json-schema`.
 
-use std::fs;
-
 use serde_json::{Value, json};
 use tool_host::{PolicyFile, ToolLimits};
 
-use crate::harness::{Host, built, limits, misbehaving};
+use crate::harness::{Host, WithPolicy, built, entry, limits, misbehaving};
 use crate::text::Text;
 
 /// What is said of a file of these bytes, without its name.
@@ -54,9 +52,6 @@ async fn a_list_of_tools_that_cannot_be_served() {
     insta::assert_snapshot!(refused(&misbehaving("describe-nothing")).await, @"describes tools that cannot be served: it describes no tool: return at least one (in Rust, list the functions in agent_tool_sdk::export!)");
     insta::assert_snapshot!(refused(&misbehaving("describe-duplicates")).await, @r#"describes its tool "twin" wrongly: it describes two tools of that name: rename one of them"#);
     insta::assert_snapshot!(refused_text(Text { tool: "Add", ..Text::default() }).await, @r#"describes its tool "Add" wrongly: its name must be a letter a-z and then up to 62 of a-z, 0-9 and '_': take "add""#);
-    let tool = Text { tool: "same", ..Text::default() }.component();
-    let host = Host::start(&[("a.wasm", &tool), ("b.wasm", &tool)], limits()).await;
-    insta::assert_snapshot!(host.faults().join("\n"), @r#"b.wasm: offers the tool "same", and so does a.wasm: rename the tool in one of the two or remove one"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,27 +170,17 @@ async fn a_secret_that_is_not_there() {
         ..Text::default()
     };
     let asking = asking.component();
-    let digest = tool_host::inspect("mine", &asking, None, &PolicyFile::None).digest;
-    let entry = format!(
-        "[[component]]\nname = \"mine\"\ndigest = \"{digest}\"\n[[component.http]]\nhost = \"example.org\"\n"
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let start = async |policy: String, learn: bool| {
-        let path = folder.path().join("policy.toml");
-        fs::write(&path, policy).unwrap();
-        let change = |config: &mut tool_host::Config| {
-            config.policy = PolicyFile::At(path);
-            config.learn = learn;
-        };
-        Host::start_with(&[("mine.wasm", &asking)], limits(), change).await
+    let entry = entry("mine", &asking, "[[component.http]]\nhost = \"example.org\"");
+    let start = async |policy: &str, learn: bool| {
+        WithPolicy::start_with(&[("mine.wasm", &asking)], policy, |config| config.learn = learn).await
     };
     // The component asks for a secret that the policy does not name.
-    let learning = start(entry.clone(), true).await;
-    learning.call("text", json!({})).await;
-    let lines = learning.host.learned("text").unwrap().lines;
+    let learning = start(&entry, true).await;
+    learning.host.call("text", json!({})).await;
+    let lines = learning.host.host.learned("text").unwrap().lines;
     let asked: Vec<_> = lines.lines().filter(|line| line.contains("secret")).collect();
     insta::assert_snapshot!(asked.join("\n"), @r#"# It asked whether there is a secret "api-key": a [[component.secret]] of that name"#);
     // The policy names one that nobody has set.
     let secret = "[[component.secret]]\nname = \"api-key\"\nenv = \"UNSET\"\nheader = \"Authorization\"\nhosts = [\"example.org\"]\n";
-    insta::assert_snapshot!(start(entry + secret, false).await.faults().join("\n"), @"mine.wasm: cannot have the secrets that the policy gives it: set what their lines read (env or file); the log says which and why");
+    insta::assert_snapshot!(start(&(entry + secret), false).await.host.faults().join("\n"), @"mine.wasm: cannot have the secrets that the policy gives it: set what their lines read (env or file); the log says which and why");
 }

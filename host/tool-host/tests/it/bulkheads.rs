@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_core::ports::{ToolRequest, ToolSet, Toolbox};
-use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
+use agent_core::ports::{ToolSet, Toolbox};
+use agent_core::words::{ToolOutcome, ToolReturn};
 use serde_json::json;
 use tool_host::ToolLimits;
 
@@ -22,6 +22,17 @@ fn begin(tools: &Arc<dyn ToolSet>, tool: &'static str) -> tokio::task::JoinHandl
     let tools = tools.clone();
     #[expect(clippy::disallowed_methods, reason = "a test may spawn")]
     tokio::spawn(async move { call_on(&*tools, tool, json!({})).await })
+}
+
+/// A host of which one call goes on for ever.
+async fn hogged(limits: ToolLimits) -> (Host, Arc<dyn ToolSet>, tokio::task::JoinHandle<ToolReturn>) {
+    let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
+    let tools = host.host.everything();
+    let hog = begin(&tools, "loop_forever");
+    while host.host.calls_under_way() == 0 {
+        tokio::task::yield_now().await;
+    }
+    (host, tools, hog)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,12 +66,7 @@ async fn a_component_that_hangs_starves_only_itself() {
 async fn a_component_can_be_taken_up_while_all_slots_are_taken() {
     let limits =
         ToolLimits { concurrency: 1, component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
-    let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
-    let tools = host.host.everything();
-    let hog = begin(&tools, "loop_forever");
-    while host.host.calls_under_way() == 0 {
-        tokio::task::yield_now().await;
-    }
+    let (host, _tools, hog) = hogged(limits).await;
     host.put("quick.wasm", &quick());
     host.until(|host| !host.faults().is_empty() || host.names().contains(&"quick".to_owned())).await;
     assert_eq!(host.faults(), Vec::<String>::new());
@@ -138,12 +144,7 @@ async fn a_call_whose_caller_goes_away_is_reported_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_its_turn_waits_no_longer_than_its_caller() {
     let limits = ToolLimits { component_concurrency: 1, timeout: Duration::from_secs(60), ..limits() };
-    let host = Host::start(&[("hogs.wasm", &misbehaving("misbehaving"))], limits).await;
-    let tools = host.host.everything();
-    let hog = begin(&tools, "loop_forever");
-    while host.host.calls_under_way() == 0 {
-        tokio::task::yield_now().await;
-    }
+    let (host, tools, hog) = hogged(limits).await;
     let deadline = Instant::now() + Duration::from_millis(50);
     let returned = call_until(&*tools, "echo", json!({"value": 1}), deadline).await;
     assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut);
@@ -171,9 +172,7 @@ fn a_tool_whose_caller_goes_away_can_see_it_and_end_well() {
         let host = Host::start(&[("watching.wasm", &watching())], limits).await;
         assert_eq!(host.faults(), Vec::<String>::new());
         let tools = host.host.everything();
-        let call = ToolCall { id: "1".into(), name: "watching".into(), arguments: json!({}) };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let waiting = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));
+        let waiting = call_on(&*tools, "watching", json!({}));
         assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err());
         while host.host.calls_under_way() > 0 {
             tokio::task::yield_now().await;

@@ -9,13 +9,16 @@ use agent_core::ports::{
     TrialOptions, TrialRequest, Upload,
 };
 use agent_core::testing::TestToolVersions;
-use agent_core::words::{Thresholds, ToolCall, ToolOutcome, TrialKind, VersionStatus};
+use agent_core::words::{
+    AuditLine, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, TrialState, VersionStatus,
+};
 use bytes::Bytes;
 use serde_json::json;
 use tempfile::TempDir;
+use test_servers::eventually;
 use tool_host::{PolicyFile, ToolHost, ToolLimits};
 
-use crate::harness::{Host, Seen, config, limits};
+use crate::harness::{Host, Seen, config, limits, policy};
 use crate::text::Text;
 
 /// Who changes things, whatever there is.
@@ -54,6 +57,12 @@ impl Fleet {
         }
     }
 
+    /// One with a policy of this text, and the folder that it lies in.
+    pub(crate) fn under(needs_approval: bool, text: &str) -> (Self, TempDir) {
+        let (policy, folder) = policy(text);
+        (Self { policy, ..Self::new(needs_approval) }, folder)
+    }
+
     /// A replica with these files in a folder of its own.
     pub(crate) async fn replica(&self, files: &[(&str, &[u8])]) -> Replica {
         let tools = tempfile::tempdir().unwrap();
@@ -86,6 +95,12 @@ impl Fleet {
 
     pub(crate) async fn over(&self, tools: TempDir) -> Replica {
         let cache = tempfile::tempdir().unwrap();
+        self.start(tools, cache).await
+    }
+
+    /// The replica that a restart makes of this one, with what it finds in its folders.
+    pub(crate) async fn restart(&self, replica: Replica) -> Replica {
+        let (tools, cache) = replica.stop();
         self.start(tools, cache).await
     }
 
@@ -132,12 +147,17 @@ impl Replica {
 
     /// Waits until a component was proposed.
     pub(crate) async fn until_known(&self, name: &str) {
-        let known = async {
-            while self.host.host.get(name).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), known).await.expect("it is proposed");
+        eventually("it to be proposed", async || self.host.host.get(name).await.ok()).await;
+    }
+
+    /// Waits until the trial of `greet` has failed, and says why.
+    pub(crate) async fn until_failed(&self) -> Vec<String> {
+        eventually("the trial to fail", async || failure(&self.get("greet").await)).await
+    }
+
+    /// The newest line of the audit trail: who did what.
+    pub(crate) async fn newest_line(&self, name: &str) -> AuditLine {
+        self.host.host.audit(name).await.unwrap().remove(0)
     }
 
     /// Ends it, and gives back what a restart finds.
@@ -176,11 +196,31 @@ pub(crate) fn attempt(kind: TrialKind, share: f64, thresholds: Thresholds) -> Ad
     AdminAction::Try(kind, TrialRequest { digest: None, options })
 }
 
+/// Why the trial has failed.
+pub(crate) fn failure(view: &ComponentView) -> Option<Vec<String>> {
+    match &view.record.trial.as_ref()?.state {
+        TrialState::Failed { because, .. } => Some(because.clone()),
+        _ => None,
+    }
+}
+
+/// Whether the run `run_1` has other tools than those that serve.
+pub(crate) fn is_canary(host: &Host) -> bool {
+    let caller = Principal::nobody();
+    let of_run = host.host.for_run(caller, "run_1");
+    of_run.catalog().digest() != host.host.current_for(caller).catalog().digest()
+}
+
 pub(crate) fn is_waiting(view: &ComponentView) -> bool {
     matches!(view.record.versions[0].status, VersionStatus::Waiting { .. })
 }
 
-/// A call of a run.
+/// A trial of the version with that digest as a canary that serves every run.
+pub(crate) fn canary_of(digest: &str) -> AdminAction {
+    let options = TrialOptions { share: 1.0, thresholds: Thresholds::default() };
+    AdminAction::Try(TrialKind::Canary, TrialRequest { digest: Some(digest.into()), options })
+}
+
 pub(crate) async fn call_of(tools: &dyn ToolSet, run_id: &str, call_id: &str) -> (ToolOutcome, String) {
     let call = ToolCall { id: "1".into(), name: "greet".into(), arguments: json!({}) };
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -13,12 +13,10 @@ use agent_core::ports::Toolbox as _;
 use agent_core::words::{ToolOutcome, ToolReturn};
 use parking_lot::Mutex;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
 use test_servers::{HttpRequest, HttpServer};
-use tool_host::{Config, PolicyFile, StartError, ToolHost, ToolLimits};
+use tool_host::{Config, PolicyFile, StartError, ToolHost};
 
-use crate::harness::{Host, Seen, built, call_on, config, limits, ok, put};
+use crate::harness::{Host, WithPolicy, built, call_on, config, generous, ok};
 
 const SECRET: &str = "hunter2-hunter2";
 
@@ -57,51 +55,30 @@ impl Echo {
 }
 
 fn entry(more: &str) -> String {
-    let digest = format!("sha256:{:x}", Sha256::digest(fetcher()));
-    format!("[[component]]\nname = \"http-fetch\"\ndigest = \"{digest}\"\n{more}")
+    crate::harness::entry("http-fetch", &fetcher(), more)
 }
 
 fn fetcher() -> Vec<u8> {
     built("tools-granted", "http-fetch")
 }
 
-/// A host over the component, and its policy in a folder of its own.
-struct Granted {
-    host: Host,
-    folder: TempDir,
+async fn start(policy: &str) -> WithPolicy {
+    start_with(policy, |_| {}).await
 }
 
-impl Granted {
-    async fn start(policy: &str) -> Self {
-        Self::start_with(policy, |_| {}).await
-    }
-
-    async fn start_with(policy: &str, change: impl FnOnce(&mut Config)) -> Self {
-        let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        fs::write(tools.path().join("http-fetch.wasm"), fetcher()).unwrap();
-        let file = folder.path().join("policy.toml");
-        fs::write(&file, policy).unwrap();
-        let seen = Arc::new(Seen::default());
-        let mut config = config(tools.path(), generous(), seen.clone());
-        config.policy = PolicyFile::At(file);
+/// A host over the component that has the secret in its environment.
+async fn start_with(policy: &str, change: impl FnOnce(&mut Config)) -> WithPolicy {
+    let change = |config: &mut Config| {
         config.environment = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
-        change(&mut config);
-        Self { host: Host::over(config, tools, seen).await, folder }
-    }
+        change(config);
+    };
+    WithPolicy::start_with(&[("http-fetch.wasm", &fetcher())], policy, change).await
+}
 
-    /// Puts another policy in its place, as operators should.
-    async fn change(&self, policy: &str) {
-        put(self.folder.path(), "policy.toml", policy);
-        self.host.host.reload().await;
-    }
-
+impl WithPolicy {
     async fn fetch(&self, url: &str) -> ToolReturn {
         self.host.call("fetch", json!({ "url": url })).await
     }
-}
-
-fn generous() -> ToolLimits {
-    ToolLimits { timeout: Duration::from_secs(20), ..limits() }
 }
 
 fn text(returned: &ToolReturn) -> String {
@@ -111,7 +88,7 @@ fn text(returned: &ToolReturn) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_lines_it_is_refused_and_lines_let_it_in() {
-    let granted = Granted::start("# nothing").await;
+    let granted = start("# nothing").await;
     let faults = granted.host.faults();
     assert_eq!((faults.len(), granted.host.names().len()), (1, 0));
     assert!(faults[0].starts_with("http-fetch.wasm: imports wasi:http, "), "{faults:?}");
@@ -133,7 +110,7 @@ async fn a_request_that_is_granted_gets_the_secret_and_the_guest_does_not() {
     let echo = Echo::start().await;
     let secret = "[[component.secret]]\nname = \"key\"\nenv = \"KEY\"\nheader = \"Authorization\"\nprefix = \"Bearer \"\n\
                   hosts = [\"127.0.0.1\"]\n";
-    let granted = Granted::start(&entry(&(echo.line("private = true") + secret))).await;
+    let granted = start(&entry(&(echo.line("private = true") + secret))).await;
     assert_eq!(granted.host.faults(), Vec::<String>::new());
     let read = text(&granted.fetch(&echo.url("/page?q=1")).await);
     let asked = echo.asked();
@@ -150,7 +127,7 @@ async fn a_request_that_is_granted_gets_the_secret_and_the_guest_does_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_no_line_grants_is_denied_in_words() {
     let echo = Echo::start().await;
-    let granted = Granted::start(&entry(&echo.line("private = true\npath = \"/open\""))).await;
+    let granted = start(&entry(&echo.line("private = true\npath = \"/open\""))).await;
     text(&granted.fetch(&echo.url("/open/page")).await);
     for url in [
         echo.url("/closed"),
@@ -172,18 +149,11 @@ async fn what_no_line_grants_is_denied_in_words() {
     assert_eq!(echo.asked().len(), 1);
 }
 
-/// A host over a component that misbehaves, with these lines for it, and the folder of its policy.
-async fn misbehaving(name: &str, line: &str) -> (Host, TempDir) {
-    let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+/// A host over a component that misbehaves, with these lines for it.
+async fn misbehaving(name: &str, lines: &str) -> WithPolicy {
     let component = crate::harness::misbehaving(name);
-    fs::write(tools.path().join(format!("{name}.wasm")), &component).unwrap();
-    let digest = format!("sha256:{:x}", Sha256::digest(&component));
-    let file = folder.path().join("policy.toml");
-    fs::write(&file, format!("[[component]]\nname = \"{name}\"\ndigest = \"{digest}\"\n{line}")).unwrap();
-    let seen = Arc::new(Seen::default());
-    let mut config = config(tools.path(), generous(), seen.clone());
-    config.policy = PolicyFile::At(file);
-    (Host::over(config, tools, seen).await, folder)
+    let policy = crate::harness::entry(name, &component, lines);
+    WithPolicy::start_with(&[(&format!("{name}.wasm"), &component)], &policy, |_| {}).await
 }
 
 /// A server that took the half for the whole would act on it.
@@ -193,7 +163,7 @@ async fn a_body_that_its_guest_breaks_off_has_no_last_chunk() {
     let (address, line) = (listener.local_addr().unwrap(), "[[component.http]]\nscheme = \"http\"\n");
     let more = "private = true\nmethods = [\"POST\"]\n";
     let line = format!("{line}host = \"{}\"\nport = {}\n{more}", address.ip(), address.port());
-    let (host, _folder) = misbehaving("breaks-off", &line).await;
+    let misbehaving = misbehaving("breaks-off", &line).await;
     let mut heads = 0;
     for _ in 0..20 {
         let listener = listener.try_clone().unwrap();
@@ -205,7 +175,7 @@ async fn a_body_that_its_guest_breaks_off_has_no_last_chunk() {
             let _end = stream.read_to_end(&mut received);
             String::from_utf8(received).unwrap()
         });
-        let returned = host.call("break_off", json!({ "authority": address.to_string() })).await;
+        let returned = misbehaving.host.call("break_off", json!({ "authority": address.to_string() })).await;
         assert_eq!(returned.receipt.outcome, ToolOutcome::Trapped, "{}", returned.content);
         let received = reading.join().unwrap();
         // What is still in a buffer when the guest ends is not sent.
@@ -222,13 +192,13 @@ async fn a_body_that_its_guest_breaks_off_has_no_last_chunk() {
 async fn a_refusal_is_told_as_one_whatever_became_of_the_body_and_is_not_tried_again() {
     let server = Echo::answering("content-encoding: gzip\r\n").await;
     let line = server.line("private = true\npath = \"/open\"\nmethods = [\"GET\"]");
-    let (host, _folder) = misbehaving("acts-outside", &line).await;
+    let misbehaving = misbehaving("acts-outside", &line).await;
     let body = "x".repeat(100_000);
-    let denied = host.call("act", json!({ "url": server.url("/open"), "body": body })).await;
+    let denied = misbehaving.host.call("act", json!({ "url": server.url("/open"), "body": body })).await;
     assert!(denied.content.starts_with("Error: denied"), "{}", denied.content);
     assert!(server.asked().is_empty());
     // Idempotent: it would be made again if it could not be answered for now.
-    let encoded = host.call("look", json!({ "url": server.url("/open") })).await;
+    let encoded = misbehaving.host.call("look", json!({ "url": server.url("/open") })).await;
     assert!(encoded.content.starts_with("Error: denied"), "{}", encoded.content);
     assert_eq!(server.asked().len(), 1);
 }
@@ -236,7 +206,7 @@ async fn a_refusal_is_told_as_one_whatever_became_of_the_body_and_is_not_tried_a
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_taken_away_counts_from_the_next_call_and_what_is_given_from_the_next_run() {
     let (one, other) = (Echo::start().await, Echo::start().await);
-    let granted = Granted::start(&entry(&one.line("private = true"))).await;
+    let granted = start(&entry(&one.line("private = true"))).await;
     let run = granted.host.host.everything();
     let fetch = async |url: String| call_on(&*run, "fetch", json!({ "url": url })).await;
     text(&fetch(one.url("/")).await);
@@ -256,7 +226,7 @@ async fn what_is_taken_away_counts_from_the_next_call_and_what_is_given_from_the
 async fn a_policy_that_is_wrong_leaves_the_last_good_one_in_force_and_ends_a_start() {
     let echo = Echo::start().await;
     let good = entry(&echo.line("private = true"));
-    let granted = Granted::start(&good).await;
+    let granted = start(&good).await;
     for wrong in ["", "[[component]]\nname = \"http-fetch\"\nhots = []", &good[..good.len() / 2]] {
         granted.change(wrong).await;
         let faults = granted.host.faults();
@@ -280,12 +250,13 @@ async fn a_policy_that_is_wrong_leaves_the_last_good_one_in_force_and_ends_a_sta
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_in_the_tools_folder_grants_nothing() {
     let echo = Echo::start().await;
-    let (tools, seen) = (tempfile::tempdir().unwrap(), Arc::new(Seen::default()));
-    fs::write(tools.path().join("http-fetch.wasm"), fetcher()).unwrap();
-    fs::write(tools.path().join("policy.toml"), entry(&echo.line("private = true"))).unwrap();
-    let mut config = config(tools.path(), generous(), seen.clone());
-    config.policy = PolicyFile::Beside(tools.path().to_owned());
-    let host = Host::over(config, tools, seen).await;
+    let lines = entry(&echo.line("private = true"));
+    let (component, lines) = (fetcher(), lines.as_bytes());
+    let files: [(&str, &[u8]); 2] = [("http-fetch.wasm", &component), ("policy.toml", lines)];
+    let host = Host::start_with(&files, generous(), |config| {
+        config.policy = PolicyFile::Beside(config.folder.clone());
+    })
+    .await;
     assert_eq!(host.names(), Vec::<String>::new());
 }
 
@@ -305,7 +276,7 @@ async fn a_credential_that_is_replaced_in_its_file_is_used_from_then_on() {
     let echo = Echo::start().await;
     let secret = "[[component.secret]]\nname = \"key\"\nfile = \"key.txt\"\nheader = \"x-key\"\nhosts = [\"127.0.0.1\"]\n";
     let policy = entry(&(echo.line("private = true") + secret));
-    let granted = Granted::start("# nothing").await;
+    let granted = start("# nothing").await;
     let file = granted.folder.path().join("key.txt");
     fs::write(&file, "the-first-one\n").unwrap();
     granted.change(&policy).await;
@@ -345,7 +316,7 @@ async fn a_secret_that_is_not_read_in_time_ends_the_call_and_is_not_waited_for()
             "[[component.secret]]\nname = \"key\"\nenv = \"KEY\"\nquery = \"key\"\nhosts = [\"a.test\"]\n";
         entry(&format!("[[component.http]]\nhost = \"a.test\"\npath = \"{path}\"\n{secret}"))
     };
-    let granted = Granted::start_with(&lines("/one"), |config| {
+    let granted = start_with(&lines("/one"), |config| {
         config.limits.timeout = Duration::from_secs(2);
         config.environment = Arc::new(environment);
     })

@@ -2,50 +2,16 @@
 //! again.
 
 use std::fs;
-use std::sync::Arc;
 
-use agent_core::ports::{ToolRequest, ToolSet, Toolbox as _};
-use agent_core::secret::Secret;
-use agent_core::testing::TestKeyValues;
-use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
+use agent_core::ports::{ToolSet, Toolbox as _};
+use agent_core::words::{Principal, ToolOutcome, ToolReturn};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
-use tool_host::PolicyFile;
 use tool_policy::signature::{Signed, SigningKey};
 
 use crate::fleet::answering;
-use crate::harness::{Host, Seen, built, config, limits, misbehaving, ok, put};
-
-/// A host over one component, with a policy and a store of values.
-pub(crate) struct WithPolicy {
-    pub(crate) host: Host,
-    folder: TempDir,
-}
+use crate::harness::{WithPolicy, built, call_as, entry, misbehaving, ok};
 
 impl WithPolicy {
-    pub(crate) async fn start(files: &[(&str, &[u8])], policy: &str) -> Self {
-        let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        for (name, bytes) in files {
-            fs::write(tools.path().join(name), bytes).unwrap();
-        }
-        let file = folder.path().join("policy.toml");
-        fs::write(&file, policy).unwrap();
-        let seen = Arc::new(Seen::default());
-        let mut config = config(tools.path(), limits(), seen.clone());
-        config.limits.timeout = std::time::Duration::from_secs(20);
-        config.policy = PolicyFile::At(file);
-        config.key_value = Some(Arc::new(TestKeyValues::default()));
-        config.user_names_key = Some(Secret::new("key"));
-        Self { host: Host::over(config, tools, seen).await, folder }
-    }
-
-    /// Puts another policy in its place.
-    pub(crate) async fn change(&self, policy: &str) {
-        put(self.folder.path(), "policy.toml", policy);
-        self.host.host.reload().await;
-    }
-
     async fn call(&self, caller: &Principal, tool: &str, arguments: Value) -> ToolReturn {
         call_as(&*self.host.host.current_for(caller), caller, tool, arguments).await
     }
@@ -54,23 +20,6 @@ impl WithPolicy {
         let set = self.host.host.current_for(caller);
         set.catalog().tools().iter().map(|tool| tool.name.clone()).collect()
     }
-}
-
-pub(crate) async fn call_as(
-    tools: &dyn ToolSet,
-    caller: &Principal,
-    tool: &str,
-    arguments: Value,
-) -> ToolReturn {
-    let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    let request = ToolRequest::outside_of_runs("req-1", &call, deadline);
-    tools.call(ToolRequest { principal: caller, ..request }).await
-}
-
-/// An entry for a component of these bytes.
-pub(crate) fn entry(name: &str, bytes: &[u8], more: &str) -> String {
-    format!("[[component]]\nname = \"{name}\"\ndigest = \"sha256:{:x}\"\n{more}\n", Sha256::digest(bytes))
 }
 
 fn keeper() -> Vec<u8> {
@@ -296,15 +245,11 @@ async fn fuel_that_nobody_counts_is_not_promised() {
     let faults = uncounted.host.faults();
     assert!(faults[0].contains("TOOL_FUEL_METERING=on"), "{faults:?}");
 
-    let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    fs::write(tools.path().join("calculator.wasm"), &calculator).unwrap();
-    let file = folder.path().join("policy.toml");
-    fs::write(&file, &policy).unwrap();
-    let seen = Arc::new(Seen::default());
-    let mut counted = config(tools.path(), limits(), seen.clone());
-    (counted.metering, counted.policy) = (true, PolicyFile::At(file));
-    let counted = Host::over(counted, tools, seen).await;
-    let stopped = counted.call("calculate", json!({"expression": "1+1"})).await;
+    let counted = WithPolicy::start_with(&[("calculator.wasm", &calculator)], &policy, |config| {
+        config.metering = true;
+    })
+    .await;
+    let stopped = counted.host.call("calculate", json!({"expression": "1+1"})).await;
     assert_eq!(stopped.receipt.outcome, ToolOutcome::TimedOut);
     assert_eq!(
         stopped.content,

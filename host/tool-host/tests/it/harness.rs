@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_core::ports::{Preparing, ToolFault, ToolRequest, ToolSet, Toolbox};
-use agent_core::words::{ToolCall, ToolOutcome, ToolReturn};
+use agent_core::secret::Secret;
+use agent_core::testing::TestKeyValues;
+use agent_core::words::{Principal, ToolCall, ToolOutcome, ToolReturn};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tool_host::{
@@ -63,6 +66,11 @@ pub(crate) fn limits() -> ToolLimits {
     ToolLimits { timeout: Duration::from_millis(400), concurrency: 16, ..ToolLimits::default() }
 }
 
+/// Time enough for what is to succeed.
+pub(crate) fn generous() -> ToolLimits {
+    ToolLimits { timeout: Duration::from_secs(20), ..limits() }
+}
+
 pub(crate) fn config(folder: &Path, limits: ToolLimits, observer: Arc<Seen>) -> Config {
     Config {
         folder: folder.to_owned(),
@@ -96,10 +104,43 @@ pub(crate) fn put(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) {
     fs::rename(aside, folder.join(name)).unwrap();
 }
 
+/// The lines of a policy for a component of these bytes.
+pub(crate) fn entry(name: &str, bytes: &[u8], more: &str) -> String {
+    format!("[[component]]\nname = \"{name}\"\ndigest = \"sha256:{:x}\"\n{more}\n", Sha256::digest(bytes))
+}
+
+/// A policy of this text, and the folder that it lies in.
+pub(crate) fn policy(text: &str) -> (PolicyFile, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "policy.toml", text);
+    (PolicyFile::At(folder.path().join("policy.toml")), folder)
+}
+
 /// What a call has returned that went well.
 pub(crate) fn ok(returned: &ToolReturn) -> Value {
     assert_eq!(returned.receipt.outcome, ToolOutcome::Ok, "{}", returned.content);
     serde_json::from_str(&returned.content).unwrap()
+}
+
+/// Compiles what the shell of [`compile_by_shell`] was given.
+pub(crate) const COMPILE: &str = "compile \"$@\"";
+
+/// Writes a line into this file and dies, as a compiler that is short of memory does.
+pub(crate) fn killed(attempts: &Path) -> String {
+    format!("rm $f; echo . >> {}; kill -KILL $$", attempts.display())
+}
+
+/// Has a shell compile, which does the first of these for a component with the bytes of that file, and the
+/// second one for others.
+pub(crate) fn compile_by_shell(compiler: &mut Compiler, file: &Path, same: &str, others: &str) {
+    let text = format!(
+        "compile() {{ {program} \"$@\" < $f; e=$?; rm $f; exit $e; }}; \
+         f=$(mktemp); cat > $f; if cmp -s $f {file}; then {same}; else {others}; fi",
+        program = env!("CARGO_BIN_EXE_tool-compiler"),
+        file = file.display(),
+    );
+    compiler.program = "/bin/sh".into();
+    compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
 }
 
 /// Compiled components are shared by all tests of a run, as they are by all starts of a host.
@@ -195,8 +236,56 @@ impl Host {
     }
 }
 
+/// A host under a policy, and the folder of its file.
+pub(crate) struct WithPolicy {
+    pub(crate) host: Host,
+    pub(crate) folder: TempDir,
+}
+
+impl WithPolicy {
+    /// A host with a store of values as well.
+    pub(crate) async fn start(files: &[(&str, &[u8])], policy: &str) -> Self {
+        let change = |config: &mut Config| {
+            config.key_value = Some(Arc::new(TestKeyValues::default()));
+            config.user_names_key = Some(Secret::new("key"));
+        };
+        Self::start_with(files, policy, change).await
+    }
+
+    pub(crate) async fn start_with(
+        files: &[(&str, &[u8])],
+        text: &str,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let (file, folder) = policy(text);
+        let change = |config: &mut Config| {
+            config.policy = file;
+            change(config);
+        };
+        Self { host: Host::start_with(files, generous(), change).await, folder }
+    }
+
+    /// Puts another policy in its place, as operators should.
+    pub(crate) async fn change(&self, policy: &str) {
+        put(self.folder.path(), "policy.toml", policy);
+        self.host.host.reload().await;
+    }
+}
+
 pub(crate) async fn call_on(tools: &dyn ToolSet, tool: &str, arguments: Value) -> ToolReturn {
-    call_until(tools, tool, arguments, Instant::now() + Duration::from_secs(60)).await
+    call_as(tools, Principal::nobody(), tool, arguments).await
+}
+
+pub(crate) async fn call_as(
+    tools: &dyn ToolSet,
+    caller: &Principal,
+    tool: &str,
+    arguments: Value,
+) -> ToolReturn {
+    let call = ToolCall { id: "1".into(), name: tool.into(), arguments };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let request = ToolRequest::outside_of_runs("req-1", &call, deadline);
+    tools.call(ToolRequest { principal: caller, ..request }).await
 }
 
 pub(crate) async fn call_until(

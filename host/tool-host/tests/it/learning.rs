@@ -1,35 +1,28 @@
 //! What a tool wants that it is not granted, found out by calling it.
 
-use std::fs;
-use std::sync::Arc;
-
 use agent_core::words::ToolOutcome;
 use serde_json::json;
 use test_servers::HttpServer;
-use tool_host::{Learned, PolicyFile};
+use tool_host::Learned;
 
-use crate::harness::{Host, Seen, built, config, limits, misbehaving};
+use crate::harness::{Host, built, generous, misbehaving, policy};
 
 /// Calls a tool with that policy in force, and nothing else, and says what it wanted.
 async fn learn(
     file: &str,
     bytes: &[u8],
-    policy: Option<&str>,
+    lines: Option<&str>,
     tool: &str,
     arguments: serde_json::Value,
 ) -> (Learned, ToolOutcome) {
-    let (tools, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    fs::write(tools.path().join(file), bytes).unwrap();
-    let seen = Arc::new(Seen::default());
-    let mut config = config(tools.path(), limits(), seen.clone());
-    config.limits.timeout = std::time::Duration::from_secs(20);
-    config.learn = true;
-    if let Some(policy) = policy {
-        let path = folder.path().join("policy.toml");
-        fs::write(&path, policy).unwrap();
-        config.policy = PolicyFile::At(path);
-    }
-    let host = Host::over(config, tools, seen).await;
+    let policy = lines.map(policy);
+    let host = Host::start_with(&[(file, bytes)], generous(), |config| {
+        config.learn = true;
+        if let Some((policy, _)) = &policy {
+            config.policy = policy.clone();
+        }
+    })
+    .await;
     assert_eq!(host.faults(), Vec::<String>::new());
     let returned = host.call(tool, arguments).await;
     (host.host.learned(tool).unwrap(), returned.receipt.outcome)

@@ -10,8 +10,7 @@ use agent_core::words::{Principal, ReceiptDetail, ToolCall, ToolOutcome, ToolRec
 use boxed_async::boxed_async;
 use serde_json::{Value, json};
 
-use crate::granted_means::{WithPolicy, entry};
-use crate::harness::{built, misbehaving, ok};
+use crate::harness::{WithPolicy, built, entry, misbehaving, ok};
 
 /// The tools of a set, as a run offers them: a few calls at most.
 struct Nested {

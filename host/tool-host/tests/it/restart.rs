@@ -9,13 +9,8 @@ use serde_json::json;
 use tempfile::TempDir;
 use tool_host::Config;
 
-use crate::harness::{Host, Seen, config, limits, put};
-use crate::text::Text;
-
-/// A component with one tool of that name; `version` makes its bytes its own.
-fn tool(name: &str, version: u32) -> Vec<u8> {
-    Text { tool: name, fields: &format!("(global i32 (i32.const {version}))"), ..Text::default() }.component()
-}
+use crate::harness::{COMPILE, Host, Seen, compile_by_shell, config, killed, limits, put};
+use crate::text::versioned as tool;
 
 /// A tools folder and a cache folder that outlive the hosts over them.
 struct Place {
@@ -48,11 +43,10 @@ impl Place {
         Host::over(config, tempfile::tempdir().unwrap(), seen).await
     }
 
-    /// A host that may still be compiling, by that text of a shell.
-    async fn begin_compiling_by(&self, text: &str) -> Host {
+    /// A host that may still be compiling, by a shell that does the first of these for that file.
+    async fn begin_compiling_by(&self, file: &str, same: &str, others: &str) -> Host {
         let (config, seen) = self.config(|config| {
-            config.compiler.program = "/bin/sh".into();
-            config.compiler.arguments = ["-c", text, "sh"].iter().map(Into::into).collect();
+            compile_by_shell(&mut config.compiler, &self.tools.path().join(file), same, others);
         });
         Host::begin(config, tempfile::tempdir().unwrap(), seen).await
     }
@@ -179,14 +173,8 @@ async fn of_two_that_compile_the_first_by_name_has_the_tool_whichever_is_done_fi
         place.put("b.wasm", &tool("same", 2));
         // Holds up the one that is to be slow.
         let release = place.tools.path().join("release");
-        let compiler = env!("CARGO_BIN_EXE_tool-compiler");
-        let text = format!(
-            "f=$(mktemp); cat > $f; if cmp -s $f {tools}/{slow}.wasm; then while [ ! -e {release} ]; do sleep 0.01; done; fi; \
-             {compiler} \"$@\" < $f; e=$?; rm $f; exit $e",
-            tools = place.tools.path().display(),
-            release = release.display(),
-        );
-        let host = place.begin_compiling_by(&text).await;
+        let held_up = format!("while [ ! -e {} ]; do sleep 0.01; done; {COMPILE}", release.display());
+        let host = place.begin_compiling_by(&format!("{slow}.wasm"), &held_up, COMPILE).await;
         let quick = if slow == "a" { "b" } else { "a" };
         host.until(|host| host.names() == ["same"]).await;
         assert!(serving(&host, "same").await.starts_with(&format!("{quick}@")), "it waits for nobody");
@@ -204,14 +192,8 @@ async fn a_file_that_keeps_being_loaded_keeps_no_other_from_being_remembered() {
     place.put("b.wasm", &tool("one", 1));
     drop(place.start().await);
     // From now on nothing new compiles but what is wanted.
-    let never = tool("never", 1);
-    place.put("a.wasm", &never);
-    let (compiler, file) = (env!("CARGO_BIN_EXE_tool-compiler"), place.tools.path().join("a.wasm"));
-    let text = format!(
-        "f=$(mktemp); cat > $f; if cmp -s $f {}; then exec sleep 1000; fi; {compiler} \"$@\" < $f; e=$?; rm $f; exit $e",
-        file.display()
-    );
-    let host = place.begin_compiling_by(&text).await;
+    place.put("a.wasm", &tool("never", 1));
+    let host = place.begin_compiling_by("a.wasm", "exec sleep 1000", COMPILE).await;
     let first = serving(&host, "one").await;
     place.put("b.wasm", &tool("one", 2));
     host.until(|host| host.list_digests() != [first.clone()]).await;
@@ -278,14 +260,7 @@ async fn a_last_good_version_whose_compiler_is_killed_is_given_up_after_three_at
     place.put("a.wasm", b"garbage");
     place.put("b.wasm", &tool("one", 2));
     let attempts = place.cache.path().join("attempts");
-    let compiler = env!("CARGO_BIN_EXE_tool-compiler");
-    let text = format!(
-        "f=$(mktemp); cat > $f; if cmp -s $f {b}; then {compiler} \"$@\" < $f; e=$?; rm $f; exit $e; fi; \
-         rm $f; echo . >> {attempts}; kill -KILL $$",
-        b = place.tools.path().join("b.wasm").display(),
-        attempts = attempts.display(),
-    );
-    let host = place.begin_compiling_by(&text).await;
+    let host = place.begin_compiling_by("b.wasm", COMPILE, &killed(&attempts)).await;
     host.until(|host| host.names() == ["one"]).await;
     assert!(serving(&host, "one").await.starts_with("b@"), "its name is free");
     assert_eq!(fs::read_to_string(attempts).unwrap(), ".\n".repeat(3));

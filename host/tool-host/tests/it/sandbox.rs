@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tool_host::ToolLimits;
 
-use crate::harness::{Host, call_until, limits, logged, misbehaving};
+use crate::harness::{Host, call_on, call_until, limits, logged, misbehaving};
 
 async fn start(limits: ToolLimits) -> Host {
     let host = Host::start(&[("misbehaving.wasm", &misbehaving("misbehaving"))], limits).await;
@@ -16,63 +16,53 @@ async fn start(limits: ToolLimits) -> Host {
     host
 }
 
-/// Calls one tool alone and then beside nine healthy calls; checks both answers and that the nine are well.
-async fn check(tool: &str, arguments: Value, outcome: ToolOutcome, answer: &str) {
-    let host = start(limits()).await;
-    let alone = host.call(tool, arguments.clone()).await;
-    assert_eq!((alone.receipt.outcome, alone.content.as_str()), (outcome, answer), "{tool} alone");
+const SLOW: &str = "Error: the tool did not finish within 400 ms and was stopped.";
+const SLOWER_THAN_IT_SAYS: &str = "Error: the tool did not finish within 50 ms and was stopped.";
+const LARGE: &str = "Error: the tool needed more memory than it may have (64 MiB) and was stopped.";
+const LONG: &str = "Error: the tool returned more than 1048576 bytes. Ask it for less.";
+const CRASHED: &str = "Error: the tool crashed.";
+const UNFIT: &str = "Error: the tool returned something that does not match its own description.";
 
-    let bad = host.call(tool, arguments);
-    let good = join_all((0..9).map(|n| host.call("echo", json!({"value": n}))));
-    let (bad, good) = tokio::join!(bad, good);
-    assert_eq!((bad.receipt.outcome, bad.content.as_str()), (outcome, answer), "{tool} in company");
-    for (n, good) in good.into_iter().enumerate() {
-        assert_eq!(good.content, format!(r#"{{"value":{n}}}"#), "echo beside {tool}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_loops_for_ever_is_stopped() {
-    let answer = "Error: the tool did not finish within 400 ms and was stopped.";
-    check("loop_forever", json!({}), ToolOutcome::TimedOut, answer).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_is_held_to_its_own_shorter_timeout() {
-    let answer = "Error: the tool did not finish within 50 ms and was stopped.";
-    check("loop_past_its_timeout", json!({}), ToolOutcome::TimedOut, answer).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_allocates_without_end_is_stopped() {
-    let answer = "Error: the tool needed more memory than it may have (64 MiB) and was stopped.";
-    check("allocate_forever", json!({}), ToolOutcome::MemoryLimit, answer).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_traps_is_an_answer() {
-    for by in ["unreachable", "panic", "out-of-bounds"] {
-        check("trap", json!({"by": by}), ToolOutcome::Trapped, "Error: the tool crashed.").await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_recurses_without_end_is_stopped() {
-    check("recurse_forever", json!({}), ToolOutcome::Trapped, "Error: the tool crashed.").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_megabytes_do_not_fit_into_the_memory_limit() {
-    let answer = "Error: the tool needed more memory than it may have (64 MiB) and was stopped.";
-    check("return_100_mb", json!({}), ToolOutcome::MemoryLimit, answer).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_return_over_the_output_limit_is_not_passed_on() {
-    let answer = "Error: the tool returned more than 1048576 bytes. Ask it for less.";
-    check("return_100_mb", json!({"mb": 20}), ToolOutcome::OutputLimit, answer).await;
+/// What is called with what, how that ends, and what the model is told.
+const ENDS: [(&str, &str, ToolOutcome, &str); 13] = [
+    ("loop_forever", "{}", ToolOutcome::TimedOut, SLOW),
+    ("loop_past_its_timeout", "{}", ToolOutcome::TimedOut, SLOWER_THAN_IT_SAYS),
+    ("allocate_forever", "{}", ToolOutcome::MemoryLimit, LARGE),
+    ("return_100_mb", "{}", ToolOutcome::MemoryLimit, LARGE),
+    ("return_100_mb", r#"{"mb":20}"#, ToolOutcome::OutputLimit, LONG),
     // Just over the limit, where the copy is made and then thrown away.
-    check("return_100_mb", json!({"mb": 1}), ToolOutcome::OutputLimit, answer).await;
+    ("return_100_mb", r#"{"mb":1}"#, ToolOutcome::OutputLimit, LONG),
+    ("trap", r#"{"by":"unreachable"}"#, ToolOutcome::Trapped, CRASHED),
+    ("trap", r#"{"by":"panic"}"#, ToolOutcome::Trapped, CRASHED),
+    ("trap", r#"{"by":"out-of-bounds"}"#, ToolOutcome::Trapped, CRASHED),
+    ("recurse_forever", "{}", ToolOutcome::Trapped, CRASHED),
+    ("return_bad_json", "{}", ToolOutcome::InvalidOutput, UNFIT),
+    ("return_wrong_shape", "{}", ToolOutcome::InvalidOutput, UNFIT),
+    (
+        "fail",
+        r#"{"message":"no\nsuch \u001b[31mthing"}"#,
+        ToolOutcome::Failed,
+        "Error: unavailable: no\\nsuch \\u{1b}[31mthing",
+    ),
+];
+
+/// Alone, and then beside nine healthy calls, which are well.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_misbehaves_is_stopped_and_the_model_is_told() {
+    let host = start(limits()).await;
+    for (tool, arguments, outcome, answer) in ENDS {
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        let alone = host.call(tool, arguments.clone()).await;
+        assert_eq!((alone.receipt.outcome, alone.content.as_str()), (outcome, answer), "{tool} alone");
+
+        let bad = host.call(tool, arguments);
+        let good = join_all((0..9).map(|n| host.call("echo", json!({"value": n}))));
+        let (bad, good) = tokio::join!(bad, good);
+        assert_eq!((bad.receipt.outcome, bad.content.as_str()), (outcome, answer), "{tool} in company");
+        for (n, good) in good.into_iter().enumerate() {
+            assert_eq!(good.content, format!(r#"{{"value":{n}}}"#), "echo beside {tool}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,21 +74,7 @@ async fn a_hundred_megabytes_are_refused_even_where_memory_allows_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_return_that_is_not_what_it_says_is_not_passed_on() {
-    let answer = "Error: the tool returned something that does not match its own description.";
-    check("return_bad_json", json!({}), ToolOutcome::InvalidOutput, answer).await;
-    check("return_wrong_shape", json!({}), ToolOutcome::InvalidOutput, answer).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_tools_own_failure_is_told_to_the_model_cut_and_cleaned() {
-    check(
-        "fail",
-        json!({"message": "no\nsuch \u{1b}[31mthing"}),
-        ToolOutcome::Failed,
-        "Error: unavailable: no\\nsuch \\u{1b}[31mthing",
-    )
-    .await;
+async fn a_long_failure_is_told_to_the_model_in_part() {
     let host = start(limits()).await;
     let long = host.call("fail", json!({"message": "x".repeat(100_000)})).await;
     assert!(long.content.len() < 5_000, "{}", long.content.len());
@@ -152,9 +128,7 @@ async fn dropping_a_call_interrupts_the_guest() {
     // One slot: the second call gets it only when the first guest is really gone.
     let host = start(ToolLimits { timeout: Duration::from_secs(60), concurrency: 1, ..limits() }).await;
     let tools = host.host.everything();
-    let call = ToolCall { id: "1".into(), name: "loop_forever".into(), arguments: json!({}) };
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let endless = tools.call(ToolRequest::outside_of_runs("req-1", &call, deadline));
+    let endless = call_on(&*tools, "loop_forever", json!({}));
     let dropped = tokio::time::timeout(Duration::from_millis(100), endless).await;
     assert!(dropped.is_err(), "it loops for ever");
     let next = host.call("echo", json!({"value": 1})).await;
@@ -183,7 +157,7 @@ async fn guests_that_compute_for_long_do_not_hold_up_the_threads_that_serve() {
     let hogs: Vec<_> = (0..8)
         .map(|_| {
             let tools = tools.clone();
-            let call = async move { crate::harness::call_on(&*tools, "loop_forever", json!({})).await };
+            let call = async move { call_on(&*tools, "loop_forever", json!({})).await };
             #[expect(clippy::disallowed_methods, reason = "a test may spawn")]
             tokio::spawn(call)
         })

@@ -16,8 +16,7 @@ async fn a_service_without_a_tools_folder_serves_what_is_sent_to_it_and_misses_n
     // The folder is looked at once more, also by a service that starts again.
     one.host.host.reload().await;
     assert_eq!((one.host.names(), one.host.faults()), (vec!["sent".to_owned()], vec![]));
-    let (tools, cache) = one.stop();
-    let again = fleet.start(tools, cache).await;
+    let again = fleet.restart(one).await;
     again.host.host.reload().await;
     assert_eq!((again.host.names(), again.host.faults()), (vec!["sent".to_owned()], vec![]));
 }
@@ -33,8 +32,7 @@ async fn what_was_sent_serves_after_restarts_while_the_store_is_away_and_what_wa
     fleet.store.switch.fail(true);
     // The second start finds what the first one has remembered.
     for _ in 0..2 {
-        let (tools, cache) = one.stop();
-        one = fleet.start(tools, cache).await;
+        one = fleet.restart(one).await;
         assert_eq!(one.host.names(), ["sent"], "{:?}", one.host.faults());
     }
     fleet.store.switch.fail(false);

@@ -136,6 +136,11 @@ impl Text<'_> {
     }
 }
 
+/// A component with one tool of that name. `version` makes its bytes, and so its digest, its own.
+pub(crate) fn versioned(name: &str, version: u32) -> Vec<u8> {
+    Text { tool: name, fields: &format!("(global i32 (i32.const {version}))"), ..Text::default() }.component()
+}
+
 async fn outcome_of(text: Text<'_>) -> ToolOutcome {
     let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
     assert_eq!(host.faults(), Vec::<String>::new());

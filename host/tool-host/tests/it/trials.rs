@@ -6,14 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agent_core::ports::{AdminAction, ToolAdmin, ToolSet, Toolbox};
-use agent_core::words::{Principal, Thresholds, ToolOutcome, TrialKind, TrialState};
+use agent_core::words::{Principal, Thresholds, ToolOutcome, TrialKind};
 use serde_json::json;
-use tempfile::NamedTempFile;
-use tool_host::PolicyFile;
+use tempfile::TempDir;
+use test_servers::eventually;
 
-use crate::fleet::{Fleet, Replica, answering, attempt, call_of, is_waiting, named, traps};
-use crate::granted_means::{call_as, entry};
-use crate::harness::{Host, Seen, call_on, config, limits};
+use crate::fleet::{
+    Fleet, Replica, answering, attempt, call_of, failure, is_canary, is_waiting, named, traps,
+};
+use crate::harness::{
+    COMPILE, Host, Seen, call_as, call_on, compile_by_shell, config, entry, killed, limits, put,
+};
 use crate::text::Text;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,34 +34,22 @@ async fn a_canary_that_traps_is_withdrawn_by_itself_everywhere() {
     let tried = one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     assert_eq!(tried.record.active, old);
     let caller = Principal::nobody();
-    two.until(|host| {
-        host.host.for_run(caller, "run_1").catalog().digest()
-            != host.host.current_for(caller).catalog().digest()
-    })
-    .await;
+    two.until(is_canary).await;
     let tools = two.host.host.for_run(caller, "run_1");
     assert_eq!(call_of(&*tools, "run_1", "run_1-1").await.0, ToolOutcome::Trapped);
     assert_eq!(two.says().await, "1", "others notice nothing");
     for replica in [&one, &two] {
-        replica
-            .until(|host| {
-                let of_run = host.host.for_run(caller, "run_1");
-                of_run.catalog().digest() == host.host.current_for(caller).catalog().digest()
-            })
-            .await;
+        replica.until(|host| !is_canary(host)).await;
     }
     let ended = one.get("greet").await;
-    let Some(TrialState::Failed { because, .. }) = ended.record.trial.map(|trial| trial.state) else {
-        panic!("it has failed")
-    };
+    let because = failure(&ended).expect("it has failed");
     assert!(because[0].contains("trapped"), "{because:?}");
     assert_eq!(ended.record.active, old);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_holds_is_promoted() {
-    let fleet = Fleet::new(false);
-    let (one, first) = fleet.rolled_back(&answering("1"), &answering("2")).await;
+    let (one, first) = Fleet::new(false).rolled_back(&answering("1"), &answering("2")).await;
     let thresholds = Thresholds { min_calls: 3, pass_after: 5, promote: true, ..Thresholds::default() };
     one.act("greet", attempt(TrialKind::Canary, 1.0, thresholds)).await.unwrap();
     let caller = Principal::nobody();
@@ -78,25 +69,18 @@ async fn a_canary_that_holds_is_promoted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shadow_is_compared_and_its_answers_reach_nobody() {
-    let fleet = Fleet::new(false);
-    let (one, _) = fleet.rolled_back(&answering("1"), &answering("2")).await;
+    let (one, _) = Fleet::new(false).rolled_back(&answering("1"), &answering("2")).await;
     let thresholds = Thresholds { min_calls: 2, ..Thresholds::default() };
     one.act("greet", attempt(TrialKind::Shadow, 1.0, thresholds)).await.unwrap();
     let caller = Principal::nobody();
-    let failed = async {
-        let mut call = 0;
-        loop {
-            call += 1;
-            let tools = one.host.host.for_run(caller, "run_1");
-            assert_eq!(call_of(&*tools, "run_1", &format!("call-{call}")).await.1, "1");
-            let state = one.get("greet").await.record.trial.unwrap().state;
-            if let TrialState::Failed { because, .. } = state {
-                return because;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let because = tokio::time::timeout(Duration::from_secs(60), failed).await.expect("it fails");
+    let mut call = 0;
+    let because = eventually("the trial to fail", async || {
+        call += 1;
+        let tools = one.host.host.for_run(caller, "run_1");
+        assert_eq!(call_of(&*tools, "run_1", &format!("call-{call}")).await.1, "1");
+        failure(&one.get("greet").await)
+    })
+    .await;
     assert_eq!(because.len(), 1, "{because:?}");
     let counts = one.get("greet").await.counts.unwrap();
     assert!(counts.new.compared >= 2 && counts.new.agreed == 0, "{counts:?}");
@@ -154,12 +138,7 @@ async fn a_trial_whose_version_cannot_be_loaded_fails_also_where_that_is_not_wri
     let two = fleet.replica(&[]).await;
     two.until(|_| asked() >= before + 2).await;
     fleet.store.writes.fail(false);
-    let failed = async {
-        while !matches!(two.get("greet").await.record.trial.unwrap().state, TrialState::Failed { .. }) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), failed).await.expect("its failure is written in the end");
+    two.until_failed().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,32 +151,16 @@ async fn a_trial_whose_compiler_is_killed_fails_after_three_attempts() {
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (serving, attempts) = (other.path().join("serving"), other.path().join("attempts"));
     std::fs::write(&serving, answering("1")).unwrap();
-    let text = format!(
-        "f=$(mktemp); cat > $f; if cmp -s $f {serving}; then {compiler} \"$@\" < $f; e=$?; rm $f; exit $e; fi; \
-         rm $f; echo . >> {attempts}; kill -KILL $$",
-        serving = serving.display(),
-        compiler = env!("CARGO_BIN_EXE_tool-compiler"),
-        attempts = attempts.display(),
-    );
     let seen = Arc::new(Seen::default());
     let mut config = config(tools.path(), limits(), seen.clone());
     config.cache = Some(cache.path().to_owned());
     config.versions = Some(fleet.store.clone());
-    config.compiler.program = "/bin/sh".into();
-    config.compiler.arguments = ["-c", &text, "sh"].iter().map(Into::into).collect();
+    compile_by_shell(&mut config.compiler, &serving, COMPILE, &killed(&attempts));
     let host = Host::begin(config, tools, seen).await;
-    let failed = async {
-        loop {
-            let trial = host.host.get("greet").await.unwrap().record.trial.unwrap();
-            if let TrialState::Failed { because, .. } = trial.state {
-                return because;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
+    let failed = async || failure(&host.host.get("greet").await.unwrap());
     let because = tokio::select! {
         () = host.host.watch() => unreachable!("following never ends"),
-        failed = tokio::time::timeout(Duration::from_secs(60), failed) => failed.expect("it fails"),
+        because = eventually("the trial to fail", failed) => because,
     };
     assert!(because[0].starts_with("it cannot be loaded: was not compiled"), "{because:?}");
     assert_eq!(std::fs::read_to_string(attempts).unwrap(), ".\n".repeat(3));
@@ -208,24 +171,21 @@ fn of_beta() -> Principal {
 }
 
 /// A replica on which a version of `greet` is tried that the policy has for the role `beta` only, with the
-/// policy and the digest of the version that serves, which is for everybody.
-async fn trying_for_beta(kind: TrialKind) -> (Replica, NamedTempFile, String) {
-    let (old, policy) = (answering("1"), NamedTempFile::new().unwrap());
+/// folder of the policy and the digest of the version that serves, which is for everybody.
+async fn trying_for_beta(kind: TrialKind) -> (Replica, TempDir, String) {
+    let old = answering("1");
     let new = Text { tool: "greet", description: "Greets.", value: "1", ..Text::default() }.component();
     let lines = entry("greet", &old, "") + &entry("greet", &new, "roles = [\"beta\"]");
-    std::fs::write(policy.path(), lines).unwrap();
-    let mut fleet = Fleet::new(false);
-    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let (fleet, folder) = Fleet::under(false, &lines);
     let (one, first) = fleet.rolled_back(&old, &new).await;
     one.act("greet", attempt(kind, 1.0, Thresholds::default())).await.unwrap();
-    (one, policy, first)
+    (one, folder, first)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_whose_tool_another_component_has_is_a_fault_until_that_one_is_gone() {
-    let fleet = Fleet::new(false);
     let newer = Text { tool: "other", value: "2", ..Text::default() }.component();
-    let (one, first) = fleet.rolled_back(&answering("1"), &newer).await;
+    let (one, first) = Fleet::new(false).rolled_back(&answering("1"), &newer).await;
     one.upload("other", &named("other")).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     one.until(|host| !host.host.faults().is_empty()).await;
@@ -273,8 +233,8 @@ async fn a_canary_serves_only_callers_whom_the_policy_admits_to_it() {
     let pinned = one.host.host.pinned(&beta, "run_1", &canary.versions()).await;
     assert_eq!(pinned.versions(), canary.versions());
     // A caller who loses it while a run goes on is denied, which says nothing of the version.
-    let narrower = std::fs::read_to_string(policy.path()).unwrap().replace("beta", "staff");
-    std::fs::write(policy.path(), narrower).unwrap();
+    let lines = std::fs::read_to_string(policy.path().join("policy.toml")).unwrap();
+    put(policy.path(), "policy.toml", lines.replace("beta", "staff"));
     one.host.host.reload().await;
     let denied = call_as(&*canary, &beta, "greet", json!({})).await;
     assert!(denied.content.starts_with("Error: denied: the operator"), "{}", denied.content);
@@ -288,19 +248,13 @@ async fn a_canary_serves_only_callers_whom_the_policy_admits_to_it() {
 async fn a_shadow_makes_the_calls_of_callers_whom_the_policy_admits_to_it() {
     let (one, _policy, _) = trying_for_beta(TrialKind::Shadow).await;
     let (nobody, beta) = (Principal::nobody(), of_beta());
-    let compared = async {
-        loop {
-            for caller in [nobody, &beta] {
-                let tools = one.host.host.for_run(caller, "run_1");
-                assert_eq!(call_as(&*tools, caller, "greet", json!({})).await.content, "1");
-            }
-            let counts = one.get("greet").await.counts.unwrap();
-            if counts.new.compared > 0 {
-                return counts.new;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    let counts = eventually("it to be compared", async || {
+        for caller in [nobody, &beta] {
+            let tools = one.host.host.for_run(caller, "run_1");
+            assert_eq!(call_as(&*tools, caller, "greet", json!({})).await.content, "1");
         }
-    };
-    let counts = tokio::time::timeout(Duration::from_secs(60), compared).await.expect("it is compared");
+        Some(one.get("greet").await.counts.unwrap().new).filter(|counts| counts.compared > 0)
+    })
+    .await;
     assert_eq!((counts.failed, counts.agreed), (0, counts.compared), "{counts:?}");
 }

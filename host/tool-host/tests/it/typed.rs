@@ -6,9 +6,8 @@ use std::path::Path;
 use agent_core::ports::Toolbox as _;
 use agent_core::words::{Principal, ToolCall, ToolOutcome};
 use serde_json::{Value, json};
-use tool_host::PolicyFile;
 
-use crate::harness::{Host, limits};
+use crate::harness::{Host, WithPolicy, entry, limits};
 
 fn inventory() -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/typed-inventory.wasm")).unwrap()
@@ -41,13 +40,8 @@ async fn its_functions_are_called_with_json_and_fail_as_tools_do() {
 /// A host with the component under a policy that has this line for it.
 async fn with_line(line: &str) -> Host {
     let bytes = inventory();
-    let digest = tool_host::inspect("inventory", &bytes, None, &PolicyFile::None).digest;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("policy.toml");
-    fs::write(&path, format!("[[component]]\nname = \"inventory\"\ndigest = \"{digest}\"\n{line}\n"))
-        .unwrap();
-    Host::start_with(&[("inventory.wasm", &bytes)], limits(), |config| config.policy = PolicyFile::At(path))
-        .await
+    let policy = entry("inventory", &bytes, line);
+    WithPolicy::start_with(&[("inventory.wasm", &bytes)], &policy, |_| {}).await.host
 }
 
 #[tokio::test(flavor = "multi_thread")]

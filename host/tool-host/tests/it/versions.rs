@@ -13,11 +13,11 @@ use agent_core::ports::{
 use agent_core::testing::TestToolVersions;
 use agent_core::words::{Principal, ToolOutcome, VersionStatus};
 use bytes::Bytes;
-use tool_host::{MOST_COMPONENT_BYTES, PolicyFile};
+use test_servers::eventually;
+use tool_host::MOST_COMPONENT_BYTES;
 
 use crate::fleet::{ANN, Fleet, answering, approve, call_of, is_waiting, named};
-use crate::granted_means::entry;
-use crate::harness::{Host, Seen, config, limits};
+use crate::harness::{Host, Seen, WithPolicy, config, entry, limits};
 use crate::text::Text;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,14 +50,8 @@ async fn on_an_empty_store_the_folder_waits_and_what_is_new_later_as_well() {
 async fn other_bytes_wait_though_they_describe_themselves_as_before() {
     let fleet = Fleet::new(true);
     let one = fleet.approved_replica(&[("greet.wasm", &answering("1"))]).await;
-    let waits = async || {
-        let waits = async {
-            while !is_waiting(&one.get("greet").await) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), waits).await.expect("it waits");
-    };
+    let waits =
+        async || eventually("it to wait", async || Some(one.get("greet").await).filter(is_waiting)).await;
     one.host.put("greet.wasm", &answering("2"));
     waits().await;
     assert_eq!(one.says().await, "1");
@@ -94,8 +88,7 @@ async fn replicas_agree_and_a_restart_proposes_nothing_again() {
     assert_eq!(one.says().await, "1");
     // The folder still has the first version, and a restart finds what was agreed on.
     let revision = fleet.store.revision().await.unwrap();
-    let (tools, cache) = one.stop();
-    let again = fleet.start(tools, cache).await;
+    let again = fleet.restart(one).await;
     assert_eq!(again.says().await, "1");
     assert_eq!(fleet.store.revision().await.unwrap(), revision);
     let of_again = digests(&again.host);
@@ -218,8 +211,7 @@ async fn what_is_deleted_stays_away_though_its_file_lies_in_the_folder() {
     let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
     one.act("greet", AdminAction::Delete).await.unwrap();
     assert_eq!(one.host.names(), [""; 0]);
-    let (tools, cache) = one.stop();
-    let again = fleet.start(tools, cache).await;
+    let again = fleet.restart(one).await;
     assert_eq!(again.host.names(), [""; 0]);
     again.host.put("greet.wasm", &answering("2"));
     again.until(|host| host.names() == ["greet"]).await;
@@ -298,14 +290,12 @@ async fn what_the_folder_serves_goes_on_while_the_store_answers_for_the_first_ti
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_that_cannot_be_loaded_for_now_is_loaded_later_though_no_record_changes() {
-    let (greet, folder) = (answering("1"), tempfile::tempdir().unwrap());
-    let (policy, secret) = (folder.path().join("policy.toml"), folder.path().join("key.txt"));
+    let greet = answering("1");
     let lines = "[[component.http]]\nhost = \"a.test\"\n[[component.secret]]\nname = \"key\"\nfile = \"key.txt\"\n\
                  header = \"x-key\"\nhosts = [\"a.test\"]\n";
-    std::fs::write(&policy, entry("greet", &greet, lines)).unwrap();
+    let (fleet, folder) = Fleet::under(false, &entry("greet", &greet, lines));
+    let secret = folder.path().join("key.txt");
     std::fs::write(&secret, "the-first-one").unwrap();
-    let mut fleet = Fleet::new(false);
-    fleet.policy = PolicyFile::At(policy);
     let one = fleet.replica(&[("greet.wasm", &greet)]).await;
     one.until(|host| host.names() == ["greet"]).await;
     drop(one.stop());
@@ -339,18 +329,14 @@ async fn a_broken_file_stays_a_fault_while_the_store_answers_for_the_first_time(
 async fn without_a_store_the_policy_is_the_approval() {
     let component = answering("1");
     let digest = |host: &Host| host.faults()[0].split('"').nth(1).unwrap().to_owned();
-    let host =
-        Host::start_with(&[("greet.wasm", &component)], limits(), |config| config.needs_approval = true)
-            .await;
+    let with = async |policy: &str| {
+        let files: &[(&str, &[u8])] = &[("greet.wasm", &component)];
+        WithPolicy::start_with(files, policy, |config| config.needs_approval = true).await.host
+    };
+    let host = with("# nothing").await;
     assert_eq!(host.names(), [""; 0]);
-    let policy = tempfile::NamedTempFile::new().unwrap();
     let lines = format!("[[component]]\nname = \"greet\"\ndigest = \"{}\"\n", digest(&host));
-    std::fs::write(policy.path(), lines).unwrap();
-    let host = Host::start_with(&[("greet.wasm", &component)], limits(), |config| {
-        config.needs_approval = true;
-        config.policy = PolicyFile::At(policy.path().to_owned());
-    })
-    .await;
+    let host = with(&lines).await;
     assert_eq!(host.names(), ["greet"], "{:?}", host.faults());
 }
 

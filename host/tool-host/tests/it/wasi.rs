@@ -1,9 +1,13 @@
 //! Components that import WASI, as the standard libraries of several languages do: they get a WASI that
 //! grants nothing.
 
+use std::sync::Arc;
+
 use agent_core::words::ToolOutcome;
 use serde_json::json;
+use tool_host::PolicyFile;
 
+use crate::granted_means::entry;
 use crate::harness::{Host, limits, logged};
 use crate::text::Text;
 
@@ -150,6 +154,12 @@ const PRINTING_IMPORTS: &str = r#"
     (import "wasi:io/streams@0.2.3" "[method]output-stream.blocking-write-and-flush"
         (func $write (param i32 i32 i32 i32)))"#;
 
+/// A tool that prints the data of these fields by this call.
+fn printing(fields: &str, call: &str) -> Vec<u8> {
+    let (imports, packages, world) = (PRINTING_IMPORTS, PRINTING_PACKAGES, "printing-tool");
+    Text { imports, packages, world, fields, call, ..Text::default() }.component()
+}
+
 /// Two lines at once, half a line that is gone on with, bytes that are no text, and no end of the last one.
 #[test]
 fn what_a_guest_prints_is_in_its_log_line_by_line() {
@@ -161,16 +171,9 @@ fn what_a_guest_prints_is_in_its_log_line_by_line() {
         (call $write (local.get $out) (i32.const 3100) (i32.const 12) (i32.const 3500))
         (call $write (call $stderr) (i32.const 3200) (i32.const 12) (i32.const 3500))
         (i32.const 96)";
-    let text = Text {
-        imports: PRINTING_IMPORTS,
-        packages: PRINTING_PACKAGES,
-        world: "printing-tool",
-        fields,
-        call,
-        ..Text::default()
-    };
+    let text = printing(fields, call);
     let logged = logged(|_| async {
-        let host = Host::start(&[("text.wasm", &text.component())], limits()).await;
+        let host = Host::start(&[("text.wasm", &text)], limits()).await;
         assert_eq!(host.faults(), Vec::<String>::new());
         assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);
     });
@@ -190,4 +193,27 @@ fn what_a_guest_prints_is_in_its_log_line_by_line() {
             (true, r"trouble\u{1b}[31m")
         ]
     );
+}
+
+/// The first 1,024 bytes are shown, and the secret begins before their end.
+#[test]
+fn a_line_is_searched_for_secrets_before_it_is_cut() {
+    const SECRET: &str = "hunter2-hunter2";
+    let fields = format!(r#"(data (i32.const 3000) "{}{SECRET}\n")"#, "x".repeat(1_015));
+    let call =
+        "(call $write (call $stdout) (i32.const 3000) (i32.const 1031) (i32.const 5000)) (i32.const 96)";
+    let (text, policy) = (printing(&fields, call), tempfile::NamedTempFile::new().unwrap());
+    let lines = "[[component.http]]\nhost = \"a.test\"\n[[component.secret]]\nname = \"key\"\nenv = \"KEY\"\n\
+                 header = \"x-key\"\nhosts = [\"a.test\"]\n";
+    std::fs::write(policy.path(), entry("text", &text, lines)).unwrap();
+    let logged = logged(|_| async {
+        let host = Host::start_with(&[("text.wasm", &text)], limits(), |config| {
+            config.policy = PolicyFile::At(policy.path().to_owned());
+            config.environment = Arc::new(|name| (name == "KEY").then(|| SECRET.to_owned()));
+        })
+        .await;
+        assert_eq!(host.faults(), Vec::<String>::new());
+        assert_eq!(host.call("text", json!({})).await.receipt.outcome, ToolOutcome::Ok);
+    });
+    assert!(logged.contains("xxx[secret ") && !logged.contains("hunter2"), "{logged}");
 }

@@ -1,16 +1,12 @@
 //! Versions that serve and whose calls trap, and files that are older than what serves.
 
-use std::time::{Duration, Instant};
-
-use agent_core::ports::{
-    AdminAction, AdminError, ToolAdmin, ToolRequest, ToolVersions, Toolbox, TrialRequest,
-};
-use agent_core::words::{AuditLine, Principal, Thresholds, ToolCall, ToolOutcome, TrialKind, TrialState};
+use agent_core::ports::{AdminAction, AdminError, ToolVersions, Toolbox};
+use agent_core::words::{Principal, Thresholds, ToolOutcome, TrialKind, TrialState};
 use serde_json::json;
-use tool_host::PolicyFile;
+use test_servers::eventually;
 
-use crate::fleet::{Fleet, Replica, answering, attempt, is_waiting, traps};
-use crate::harness::Host;
+use crate::fleet::{Fleet, Replica, answering, attempt, canary_of, is_canary, is_waiting, traps};
+use crate::harness::{Host, call_as, put};
 use crate::text::Text;
 
 /// A call of a user, of the version that serves or of a canary.
@@ -19,17 +15,9 @@ async fn call_by(replica: &Replica, user: &str) -> ToolOutcome {
 }
 
 async fn call_of_user(replica: &Replica, user: &str, tool: &str) -> ToolOutcome {
-    let (principal, call) =
-        (Principal::user(user), ToolCall { id: "1".into(), name: tool.into(), arguments: json!({}) });
+    let principal = Principal::user(user);
     let tools = replica.host.host.for_run(&principal, "run");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let request = ToolRequest {
-        run_id: "run",
-        call_id: "call",
-        principal: &principal,
-        ..ToolRequest::outside_of_runs("r", &call, deadline)
-    };
-    tools.call(request).await.receipt.outcome
+    call_as(&*tools, &principal, tool, json!({})).await.receipt.outcome
 }
 
 async fn trap(replica: &Replica, user: &str, times: usize) {
@@ -51,10 +39,6 @@ async fn judge(replica: &Replica) {
     replica.host.host.reload().await;
 }
 
-async fn newest_line(replica: &Replica) -> AuditLine {
-    replica.host.host.audit("greet").await.unwrap().remove(0)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_whose_calls_trap_is_withdrawn_on_all_replicas_though_nobody_tried_it() {
     let fleet = Fleet::new(false);
@@ -69,7 +53,7 @@ async fn a_version_whose_calls_trap_is_withdrawn_on_all_replicas_though_nobody_t
     for replica in [&one, &two] {
         until_serves(replica, &good).await;
     }
-    let line = newest_line(&one).await;
+    let line = one.newest_line("greet").await;
     assert_eq!(
         (line.by.as_str(), line.action.as_str(), line.digest),
         ("host", "withdrawn", Some(bad.clone()))
@@ -101,7 +85,7 @@ async fn one_user_of_several_does_not_have_a_version_withdrawn() {
     assert_eq!(one.get("greet").await.record.active, bad, "the other user has not called it");
     trap(&one, "ben", 1).await;
     until_serves(&one, &good).await;
-    assert!(newest_line(&one).await.detail.starts_with("10 of its first 10 calls trapped"));
+    assert!(one.newest_line("greet").await.detail.starts_with("10 of its first 10 calls trapped"));
 }
 
 /// After a restart nobody is known to call anything, so whoever calls first must not be taken for everybody.
@@ -116,13 +100,9 @@ async fn after_a_restart_one_user_of_several_decides_neither_this_nor_a_trial() 
         let bad = one.upload("greet", &traps()).await.record.versions[0].digest.clone();
         if is_trial {
             one.act("greet", AdminAction::Rollback(Some(good.clone()))).await.unwrap();
-            let canary = attempt(TrialKind::Canary, 1.0, Thresholds::default());
-            let AdminAction::Try(kind, request) = canary else { unreachable!("a canary is tried") };
-            let request = TrialRequest { digest: Some(bad.clone()), ..request };
-            one.act("greet", AdminAction::Try(kind, request)).await.unwrap();
+            one.act("greet", canary_of(&bad)).await.unwrap();
         }
-        let (tools, cache) = one.stop();
-        let one = fleet.start(tools, cache).await;
+        let one = fleet.restart(one).await;
         let of_run = |host: &Host| host.host.for_run(&Principal::user("ann"), "run").versions();
         one.until(|host| of_run(host).get("greet") == Some(&bad)).await;
         fleet.store.switch.fail(true);
@@ -139,10 +119,7 @@ async fn after_a_restart_one_user_of_several_decides_neither_this_nor_a_trial() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_withdrawn_where_the_policy_says_so_or_nothing_is_kept() {
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(policy.path(), "rollback-on-traps = false\n").unwrap();
-    let mut fleet = Fleet::new(false);
-    fleet.policy = PolicyFile::At(policy.path().to_owned());
+    let (fleet, folder) = Fleet::under(false, "rollback-on-traps = false\n");
     let one = fleet.replica(&[("greet.wasm", &answering("1"))]).await;
     let good = one.get("greet").await.record.active.unwrap();
     let bad = one.upload("greet", &traps()).await.record.active;
@@ -150,7 +127,7 @@ async fn nothing_is_withdrawn_where_the_policy_says_so_or_nothing_is_kept() {
     judge(&one).await;
     assert_eq!(one.get("greet").await.record.active, bad);
     // From the next call on.
-    std::fs::write(policy.path(), "# nothing is granted\n").unwrap();
+    put(folder.path(), "policy.toml", "# nothing is granted\n");
     one.host.host.reload().await;
     trap(&one, "ann", 5).await;
     until_serves(&one, &good).await;
@@ -164,18 +141,12 @@ async fn nothing_is_withdrawn_where_the_policy_says_so_or_nothing_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_by_the_schema_count_in_a_trial() {
-    let fleet = Fleet::new(false);
     let schema = r#"{"type":"object","required":["title"]}"#;
     let wants_more = Text { tool: "greet", input_schema: schema, ..Text::default() };
-    let (one, _) = fleet.rolled_back(&answering("1"), &wants_more.component()).await;
+    let (one, _) = Fleet::new(false).rolled_back(&answering("1"), &wants_more.component()).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
-    let caller = Principal::nobody();
-    one.until(|host| {
-        host.host.for_run(caller, "run_1").catalog().digest()
-            != host.host.current_for(caller).catalog().digest()
-    })
-    .await;
-    let tools = one.host.host.for_run(caller, "run_1");
+    one.until(is_canary).await;
+    let tools = one.host.host.for_run(Principal::nobody(), "run_1");
     assert_eq!(crate::fleet::call_of(&*tools, "run_1", "a").await.0, ToolOutcome::InvalidArguments);
     judge(&one).await;
     let counts = one.get("greet").await.counts.unwrap();
@@ -206,13 +177,13 @@ async fn kept_answers_do_not_hide_that_a_version_traps() {
         assert_eq!(answer.receipt.outcome, ToolOutcome::Trapped);
     }
     until_serves(&one, &good).await;
-    assert!(newest_line(&one).await.detail.starts_with("5 of its first 6 calls trapped"));
+    assert!(one.newest_line("greet").await.detail.starts_with("5 of its first 6 calls trapped"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kept_answers_are_not_counted_in_a_trial() {
-    let fleet = Fleet::new(false);
-    let (one, first) = fleet.rolled_back(&answering("1"), &pure_and_trapping_on_arguments()).await;
+    let (one, first) =
+        Fleet::new(false).rolled_back(&answering("1"), &pure_and_trapping_on_arguments()).await;
     one.act("greet", attempt(TrialKind::Canary, 1.0, Thresholds::default())).await.unwrap();
     let versions = |host: &Host| host.host.for_run(&Principal::user("ann"), "run").versions();
     one.until(|host| versions(host).get("greet") != Some(&first)).await;
@@ -243,12 +214,8 @@ async fn what_serves_goes_on_while_a_newer_version_is_installed_and_does_not_rep
     fleet.store.write("greet", 0, &installed.record, &line).await.unwrap();
     // The file is proposed too, and stays behind what was installed after it was found.
     until_serves(&one, &digest).await;
-    let known = async {
-        while one.get("greet").await.record.known.len() < 2 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), known).await.expect("the file is proposed");
+    let known = async || (one.get("greet").await.record.known.len() == 2).then_some(());
+    eventually("the file to be proposed", known).await;
     judge(&one).await;
     assert_eq!(one.says().await, "2");
     assert_eq!(one.get("greet").await.record.versions[0].digest, digest);

@@ -41,10 +41,8 @@ pub use node::Problems;
 /// Most bytes of a case file.
 pub const MOST_BYTES: usize = 4 << 20;
 
-/// Most cases of a file.
 const MOST_CASES: usize = 10_000;
 
-/// Everything in a case file.
 #[derive(Debug, Clone, Default)]
 pub struct CaseFile {
     /// Where the component is, relative to the file.
@@ -58,17 +56,14 @@ pub struct CaseFile {
 pub struct Case {
     /// Unique in the file.
     pub name: String,
-    /// The line it begins in.
     pub line: usize,
     /// The tool to call; absent when the component has only one.
     pub tool: Option<String>,
-    /// What to call it with.
     pub arguments: Map<String, Value>,
     /// What it should answer.
     pub expect: Expectation,
     /// What its requests are answered with.
     pub http: Vec<HttpLine>,
-    /// What its questions are answered with.
     pub answers: Vec<AnswerLine>,
     /// What its configuration holds.
     pub config: BTreeMap<String, String>,

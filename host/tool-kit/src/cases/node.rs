@@ -134,7 +134,6 @@ impl Reading<'_> {
 }
 
 impl Node {
-    /// The node as JSON.
     pub(super) fn to_json(&self) -> Value {
         match &self.kind {
             Kind::Scalar(value) => value.clone(),

@@ -60,7 +60,6 @@ impl<'n> Table<'n> {
         found
     }
 
-    /// A list of tables.
     pub(super) fn list(&mut self, key: &'static str, remedy: &str, problems: &mut Problems) -> &'n [Node] {
         match self.take(key) {
             None => &[],

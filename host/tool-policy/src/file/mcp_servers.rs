@@ -51,8 +51,8 @@ const BOUNDS: [(&str, RangeInclusive<u64>); 4] = [
 /// meanwhile.
 const HTTP_BYTES: u64 = 8 << 20;
 
-/// Requests of one call: a handshake and the call in up to three attempts, and an answer to each ping, which
-/// some servers send every few seconds of a long call.
+/// Requests of one call: a handshake and the call in up to three attempts, an answer to each ping, which some
+/// servers send every few seconds of a long call, and one for each time that a stream is resumed.
 const HTTP_REQUESTS: u32 = 256;
 
 /// The entry, unless something is missing without which there is none.
@@ -144,8 +144,8 @@ fn read_url(reader: &mut Reader<'_>, section: &Section<'_, '_>) -> Option<(Strin
         return None;
     }
     let port = url.port().unwrap_or(scheme.default_port());
-    // A message is a POST, the end of a session a DELETE.
-    let methods = ["DELETE".to_owned(), "POST".to_owned()].into();
+    // A message is a POST, the end of a session a DELETE. A GET resumes a stream of events.
+    let methods = ["DELETE", "GET", "POST"].map(str::to_owned).into();
     let rule = HttpRule { host: HostPattern::Exact(host), scheme, port, path, methods, private };
     Some((url.to_string(), rule))
 }

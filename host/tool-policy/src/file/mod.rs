@@ -30,7 +30,6 @@ pub use problem::Problems;
 
 use reader::{Reader, Section, Table};
 
-/// Most bytes of a policy.
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// Most components that a policy names.
@@ -49,7 +48,6 @@ const MOST_SERVERS: usize = 32;
 /// The keys at the top.
 const KEYS: [&str; 3] = ["component", "mcp", "rollback-on-traps"];
 
-/// Reads a policy.
 pub fn parse(text: &str) -> Result<Policy, Problems> {
     let mut reader = Reader::new(text);
     if text.len() > MOST_BYTES {

@@ -12,7 +12,6 @@ pub struct Problems {
     pub(super) others: usize,
 }
 
-/// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// From 1.
@@ -28,7 +27,6 @@ pub(crate) struct Problem {
 }
 
 impl Problems {
-    /// Problems that are listed.
     #[cfg(test)]
     pub(crate) fn all(&self) -> &[Problem] {
         &self.listed

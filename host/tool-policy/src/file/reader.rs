@@ -13,10 +13,8 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{MOST_LISTED, Problem, Problems};
 use crate::text::brief;
 
-/// Most entries of one list.
 const MOST_ENTRIES: usize = 1000;
 
-/// Most bytes of one text.
 const MOST_TEXT_BYTES: usize = 8 << 10;
 
 /// Collects problems of one text.
@@ -56,7 +54,6 @@ pub(super) struct Refused<'a> {
 #[derive(Clone)]
 pub(super) struct Section<'t, 'i> {
     table: &'t DeTable<'i>,
-    /// Where it begins.
     pub(super) at: usize,
     /// Whether its texts may be shown.
     is_shown: bool,
@@ -291,7 +288,6 @@ impl<'t, 'i> Section<'t, 'i> {
         number
     }
 
-    /// The table of that key.
     pub(super) fn table(&self, reader: &mut Reader<'_>, key: &str, written: &str) -> Option<Table<'t, 'i>> {
         let value = self.table.get(key)?;
         let table = value.get_ref().as_table();

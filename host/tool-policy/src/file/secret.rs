@@ -42,7 +42,6 @@ const OWNED_HEADERS: [&str; 14] = [
 const NAME: &str = "1 to 64 of a-z, A-Z, 0-9, '.', '_' and '-', not beginning with '.'";
 const HEADER: &str = "a header's name, such as \"Authorization\"";
 
-/// Most secrets of one component.
 const MOST_SECRETS: usize = 50;
 
 /// The secrets by name. `granted` is absent when it is not known.

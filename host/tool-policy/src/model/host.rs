@@ -121,7 +121,6 @@ impl HostPattern {
         }
     }
 
-    /// Whether the host is one of these.
     pub fn matches(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Any, _) => true,

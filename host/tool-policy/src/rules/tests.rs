@@ -122,85 +122,36 @@ port = 8080
 private = true
 ";
 
-/// Method, scheme, authority and path, and what is said if no line allows that.
-const DECIDED: &[(&str, &str, &str, &str, Option<&str>)] = &[
-    ("GET", "https", "api.test", "/v1", None),
-    ("POST", "https", "API.test.:443", "/v1/x?y", None),
-    ("HEAD", "https", "api.test:8443", "/anything", None),
-    ("GET", "http", "a.b.cdn.test", "/", None),
-    ("GET", "http", "0x7f000001:8080", "/", None),
-    (
-        "GET",
-        "https",
-        "api.test.evil.test",
-        "/v1",
-        Some(
-            "requests to api.test.evil.test are not granted; the hosts that are: *.cdn.test, 127.0.0.1, api.test",
-        ),
-    ),
-    (
-        "GET",
-        "http",
-        "cdn.test",
-        "/",
-        Some("requests to cdn.test are not granted; the hosts that are: *.cdn.test, 127.0.0.1, api.test"),
-    ),
-    (
-        "GET",
-        "http",
-        "[::ffff:127.0.0.1]:8080",
-        "/",
-        Some(
-            "requests to [::ffff:7f00:1] are not granted; the hosts that are: *.cdn.test, 127.0.0.1, api.test",
-        ),
-    ),
-    ("GET", "http", "api.test", "/v1", Some("requests to api.test over http are not granted; only https is")),
-    (
-        "GET",
-        "https",
-        "x.cdn.test",
-        "/",
-        Some("requests to x.cdn.test over https are not granted; only http is"),
-    ),
-    (
-        "GET",
-        "https",
-        "api.test:80",
-        "/v1",
-        Some("requests to port 80 of api.test are not granted; the ports that are: 443, 8443"),
-    ),
-    ("GET", "http", "127.0.0.1", "/", Some("requests to port 80 of 127.0.0.1 are not granted; only 8080 is")),
-    (
-        "PUT",
-        "https",
-        "api.test",
-        "/v1",
-        Some("PUT requests to api.test are not granted; the methods that are: GET, POST"),
-    ),
-    ("GET", "https", "api.test", "/v2", Some("requests to \"/v2\" of api.test are not granted; only /v1 is")),
-    (
-        "GET",
-        "https",
-        "api.test",
-        "/v1x",
-        Some("requests to \"/v1x\" of api.test are not granted; only /v1 is"),
-    ),
-    (
-        "GET",
-        "https",
-        "api.test",
-        "//v1",
-        Some("requests to \"//v1\" of api.test are not granted; only /v1 is"),
-    ),
+/// Requests as method, scheme, authority and path, and what is said if no line allows one: `R` and `H` stand
+/// for words that are in most.
+const DECIDED: &[(&str, &str)] = &[
+    ("GET https api.test /v1", ""),
+    ("POST https API.test.:443 /v1/x?y", ""),
+    ("HEAD https api.test:8443 /anything", ""),
+    ("GET http a.b.cdn.test /", ""),
+    ("GET http 0x7f000001:8080 /", ""),
+    ("GET https api.test.evil.test /v1", "R to api.test.evil.test H"),
+    ("GET http cdn.test /", "R to cdn.test H"),
+    ("GET http [::ffff:127.0.0.1]:8080 /", "R to [::ffff:7f00:1] H"),
+    ("GET http api.test /v1", "R to api.test over http are not granted; only https is"),
+    ("GET https x.cdn.test /", "R to x.cdn.test over https are not granted; only http is"),
+    ("GET https api.test:80 /v1", "R to port 80 of api.test are not granted; the ports that are: 443, 8443"),
+    ("GET http 127.0.0.1 /", "R to port 80 of 127.0.0.1 are not granted; only 8080 is"),
+    ("PUT https api.test /v1", "PUT R to api.test are not granted; the methods that are: GET, POST"),
+    ("GET https api.test /v2", "R to \"/v2\" of api.test are not granted; only /v1 is"),
+    ("GET https api.test /v1x", "R to \"/v1x\" of api.test are not granted; only /v1 is"),
+    ("GET https api.test //v1", "R to \"//v1\" of api.test are not granted; only /v1 is"),
 ];
 
 #[test]
 fn a_request_is_allowed_by_a_line_or_what_no_line_has_is_named() {
     let entry = entry_with(RULES);
-    for (method, scheme, authority, path, expected) in DECIDED {
+    let hosts = "are not granted; the hosts that are: *.cdn.test, 127.0.0.1, api.test";
+    for (request, expected) in DECIDED {
+        let [method, scheme, authority, path] = request.split(' ').collect::<Vec<_>>()[..] else { panic!() };
         let target = Target::parse(&line(scheme, authority, method, path)).unwrap();
-        let refused = entry.decide(&target).err().map(|mismatch| mismatch.to_string());
-        assert_eq!(refused.as_deref(), *expected, "{target}");
+        let refused = entry.decide(&target).err().map_or_else(String::new, |mismatch| mismatch.to_string());
+        assert_eq!(refused.replace("requests", "R").replace(hosts, "H"), *expected, "{target}");
     }
     let target = get("https", "api.test", "/").unwrap();
     let nothing = entry_with("").decide(&target).unwrap_err().to_string();

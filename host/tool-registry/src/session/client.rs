@@ -10,7 +10,6 @@ use crate::error::Error;
 /// How long DNS, TCP and TLS may take together.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client of any registry.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) http: outbound::Client,
@@ -31,7 +30,6 @@ pub struct Options {
 /// What a pull or a push may use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest component.
     pub component_bytes: u64,
     /// Longest time for all of it.
     pub total: Duration,

@@ -13,7 +13,6 @@ pub(crate) fn component(text: &str) -> Vec<u8> {
     [b"\0asm\x0d\0\x01\0\0".as_slice(), &[length, 1], b"x", text.as_bytes()].concat()
 }
 
-/// A manifest with that component.
 pub(crate) fn manifest(component: &[u8]) -> String {
     manifest_of(&Digest::of(component).to_string(), component.len() as u64, "")
 }

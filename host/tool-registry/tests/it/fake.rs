@@ -9,7 +9,6 @@ use test_servers::{HttpConnection, HttpServer};
 /// A registry that answers as it was told to.
 pub(crate) struct Fake(HttpServer);
 
-/// What it answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Sends these bytes, and then the connection is closed.
@@ -73,7 +72,6 @@ impl Reply {
     }
 }
 
-/// A status line and headers.
 pub(crate) fn head(status: u16, headers: &[(&str, &str)], more: &str) -> Vec<u8> {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     format!("HTTP/1.1 {status} Status\r\nconnection: close\r\n{headers}{more}\r\n").into_bytes()

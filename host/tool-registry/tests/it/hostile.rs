@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tool_registry::{Digest, Error, Reference};
+use tool_registry::{Digest, Error, Publication, Pushed, RedirectProblem, Reference};
 
 use crate::artifacts::{MOST_BYTES, client, component, manifest, manifest_of, pull};
 use crate::fake::{Fake, Reply, head};
@@ -199,29 +199,26 @@ async fn what_is_no_component_is_refused_before_it_is_fetched() {
     insta::assert_snapshot!(texts.join("\n"));
 }
 
+async fn push(fake: &Fake, signed: Option<(&str, &[u8])>) -> Result<Pushed, Error> {
+    let reference = Reference::parse_destination(&fake.reference()).unwrap();
+    let publication = Publication { component: component("x").into(), signed };
+    tool_registry::push(&client(None), &reference, &publication).await
+}
+
 #[tokio::test]
 async fn an_upload_is_not_sent_to_wherever_the_registry_says() {
     let elsewhere = Fake::start(|_| Reply::new(201, &[], "")).await;
     let target = format!("http://{}/upload", elsewhere.name());
-    for (begun, is_push) in
-        [(Reply::new(307, &[("location", &target)], ""), true), (Reply::new(202, &[], ""), false)]
-    {
-        let fake =
-            Fake::start(
-                move |request| {
-                    if request.line().starts_with("POST") { begun.clone() } else { Reply::not_found() }
-                },
-            )
-            .await;
-        let reference = Reference::parse_destination(&fake.reference()).unwrap();
-        let publication = tool_registry::Publication { component: component("x").into(), signed: None };
-        let error = tool_registry::push(&client(None), &reference, &publication).await.unwrap_err();
-        let Error::Redirect { why, .. } = error else { panic!("{error}") };
-        let expected = if is_push {
-            tool_registry::RedirectProblem::OfPush
-        } else {
-            tool_registry::RedirectProblem::NoAddress
+    for (begun, expected) in [
+        (Reply::new(307, &[("location", &target)], ""), RedirectProblem::OfPush),
+        (Reply::new(202, &[], ""), RedirectProblem::NoAddress),
+    ] {
+        let answer = move |request: &crate::fake::Request| {
+            if request.line().starts_with("POST") { begun.clone() } else { Reply::not_found() }
         };
+        let fake = Fake::start(answer).await;
+        let error = push(&fake, None).await.unwrap_err();
+        let Error::Redirect { why, .. } = error else { panic!("{error}") };
         assert_eq!(why, expected);
     }
     assert_eq!(elsewhere.requests().len(), 0);
@@ -230,11 +227,8 @@ async fn an_upload_is_not_sent_to_wherever_the_registry_says() {
 #[tokio::test]
 async fn a_signature_that_is_none_is_not_published() {
     let fake = Fake::start(|_| Reply::not_found()).await;
-    let reference = Reference::parse_destination(&fake.reference()).unwrap();
     for signature in [&b""[..], &[7; 63], &[7; 65]] {
-        let signed = Some(("adder", signature));
-        let publication = tool_registry::Publication { component: component("x").into(), signed };
-        let error = tool_registry::push(&client(None), &reference, &publication).await.unwrap_err();
+        let error = push(&fake, Some(("adder", signature))).await.unwrap_err();
         assert!(matches!(&error, Error::Signature { found, .. } if *found == signature.len()), "{error}");
     }
     assert_eq!(fake.requests().len(), 0);

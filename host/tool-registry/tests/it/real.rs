@@ -106,17 +106,6 @@ async fn a_registry_that_wants_a_login_gets_it() {
 }
 
 #[tokio::test]
-async fn a_registry_that_went_away_is_named_and_serves_again_when_it_is_back() {
-    let mut registry = Registry::start().await;
-    let destination = format!("oci://{}/adder:1", registry.name());
-    publish(&destination, &component("x"), None, None).await.unwrap();
-    registry.pause().await;
-    assert!(matches!(pull(&destination).await, Err(Error::Unreachable { .. })));
-    registry.resume().await;
-    assert_eq!(pull(&destination).await.unwrap().component, component("x"));
-}
-
-#[tokio::test]
 async fn what_is_no_component_is_not_published() {
     let registry = Registry::start().await;
     let destination = format!("oci://{}/adder:1", registry.name());

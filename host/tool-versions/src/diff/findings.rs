@@ -10,7 +10,6 @@ use agent_core::words::{Finding, Impact};
 use json_schema::text_sanitizer::printable;
 use serde_json::Value;
 
-/// Most findings that are listed.
 pub(super) const MOST_FINDINGS: usize = 200;
 
 /// Most bytes of a place, of a sentence, and of what is quoted within one, about.
@@ -60,12 +59,10 @@ impl Findings {
         listed.findings.push(Finding { impact, place, text });
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         [&self.breaking, &self.review, &self.safe].into_iter().map(Listed::count).sum()
     }
 
-    /// The gravest of them.
     pub(super) fn impact(&self) -> Impact {
         if self.breaking.count() > 0 {
             Impact::Breaking

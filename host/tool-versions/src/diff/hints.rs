@@ -48,7 +48,6 @@ impl Treatment {
     }
 }
 
-/// Compares the hints of a tool at `place`.
 pub(super) fn compare(old: &ToolFacts, new: &ToolFacts, place: &str, findings: &mut Findings) {
     let place = format!("{place}.hints");
     let relaxed = Treatment::of(old).relaxed_in(Treatment::of(new));

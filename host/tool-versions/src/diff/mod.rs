@@ -34,7 +34,6 @@ pub struct Granted<'a> {
     pub to: &'a [String],
 }
 
-/// A version that is compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
     pub digest: &'a str,

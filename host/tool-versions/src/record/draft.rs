@@ -102,12 +102,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether this version serves.
     pub(super) fn serves(&self, digest: &str) -> bool {
         self.record.active.as_deref() == Some(digest)
     }
 
-    /// The trial that runs.
     pub(super) fn running(&self) -> Option<&Trial> {
         self.record.trial.as_ref().filter(|trial| trial.state == TrialState::Running)
     }
@@ -127,6 +125,7 @@ impl<'a> Draft<'a> {
         }
         self.remember(before);
         self.end_trial(&format!("{digest} took over"));
+        self.overrule_failure(digest);
     }
 
     /// Has an earlier version serve. The one that served is withdrawn, so that no rollback goes back to it by
@@ -152,6 +151,17 @@ impl<'a> Draft<'a> {
             self.record.previous.truncate(MOST_PREVIOUS);
             let Self { record: ComponentRecord { previous, withdrawn, .. }, .. } = self;
             withdrawn.retain(|digest| previous.contains(digest));
+        }
+    }
+
+    /// A version that serves although its trial failed is not taken back any more, also once another one
+    /// serves: runs that began with it go on with it.
+    fn overrule_failure(&mut self, digest: &str) {
+        if let Some(trial) = self.record.trial.as_mut().filter(|trial| trial.digest == digest)
+            && let TrialState::Failed { because, .. } = &trial.state
+        {
+            let because = format!("it failed ({}), and the version was had serve since", because.join("; "));
+            trial.state = TrialState::Ended { because, at: self.now };
         }
     }
 

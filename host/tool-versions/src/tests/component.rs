@@ -38,6 +38,17 @@ impl Component {
         error
     }
 
+    /// Refuses a change in these words.
+    pub(super) fn refuses(&mut self, change: Change, words: &str) {
+        assert_eq!(self.refused(change).to_string(), words);
+    }
+
+    /// Refuses a change in words that begin so.
+    pub(super) fn refuses_as(&mut self, change: Change, begin: &str) {
+        let words = self.refused(change).to_string();
+        assert!(words.starts_with(begin), "{words}");
+    }
+
     pub(super) fn makes_no_difference(&mut self, change: Change) {
         let before = self.record.clone();
         assert!(!self.attempt(change, ANNA).unwrap());
@@ -95,7 +106,6 @@ pub(super) fn shadow(name: &str) -> Change {
     attempt(TrialKind::Shadow, Some(name))
 }
 
-/// One version serves.
 pub(super) fn serving() -> Component {
     Component::default().with(uploaded("1", Some("off")))
 }
@@ -108,9 +118,4 @@ pub(super) fn replaced() -> Component {
 /// The second version is approved, and does not serve.
 pub(super) fn approved() -> Component {
     serving().with(uploaded("2", None)).with(Change::Approve { digest: None, serve: false })
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "tests hand errors over")]
-pub(super) fn text(error: AdminError) -> String {
-    error.to_string()
 }

@@ -22,7 +22,6 @@ use crate::diff::Compared;
 
 const NOW: Millis = 1_000;
 
-/// A version with those facts.
 fn of_version<'a>(digest: &'a str, facts: &'a ComponentFacts) -> Compared<'a> {
     Compared { digest, facts }
 }
@@ -65,7 +64,6 @@ fn upload() -> VersionSource {
     VersionSource::Upload { user_id: "anna".into() }
 }
 
-/// Each finding in a line.
 fn lines(diff: &VersionDiff) -> Vec<String> {
     diff.findings
         .iter()
@@ -73,7 +71,6 @@ fn lines(diff: &VersionDiff) -> Vec<String> {
         .collect()
 }
 
-/// Impact and place of each finding.
 fn places(diff: &VersionDiff) -> Vec<(Impact, &str)> {
     diff.findings.iter().map(|finding| (finding.impact, finding.place.as_str())).collect()
 }

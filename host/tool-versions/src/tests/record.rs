@@ -5,7 +5,7 @@ use agent_core::words::{ComponentRecord, Thresholds, TrialKind, TrialState, Vers
 
 use super::component::{
     ANNA, Component, approve, approved, attempt, canary, file, found, proposed, replaced, serving, shadow,
-    text, uploaded,
+    uploaded,
 };
 use super::{NOW, digest, upload, version};
 use crate::record::Change;
@@ -88,18 +88,19 @@ fn an_approval_has_the_newest_that_waits_serve() {
 
     // What waits is older than what serves.
     let mut component = component;
-    assert_eq!(
-        text(component.refused(approve(None))),
-        "sha256:2 waits, but it was proposed before sha256:3, which serves: name its digest if it is to take that one's place"
+    component.refuses(
+        approve(None),
+        "sha256:2 waits, but it was proposed before sha256:3, which serves: name its digest if it is to take \
+         that one's place",
     );
     component.makes_no_difference(approve(Some("3")));
-    assert_eq!(
-        text(component.refused(approve(Some("1")))),
-        "sha256:1 is approved already: promote it to have it serve, or roll back to it if it served before"
+    component.refuses(
+        approve(Some("1")),
+        "sha256:1 is approved already: promote it to have it serve, or roll back to it if it served before",
     );
-    assert_eq!(
-        text(component.refused(approve(Some("9")))),
-        "it has no version sha256:9. There is sha256:3 (serves), sha256:2 (waits), sha256:1 (served before)"
+    component.refuses(
+        approve(Some("9")),
+        "it has no version sha256:9. There is sha256:3 (serves), sha256:2 (waits), sha256:1 (served before)",
     );
     let component = component.with(approve(Some("2")));
     assert_eq!(component.serves(), (Some("sha256:2"), vec!["sha256:3", "sha256:1"]));
@@ -107,10 +108,7 @@ fn an_approval_has_the_newest_that_waits_serve() {
         component.line().2,
         "it was proposed before the version that served; it serves in place of sha256:3"
     );
-    assert!(
-        text(replaced().refused(approve(None)))
-            .starts_with("no version waits for an approval. There is sha256:2")
-    );
+    replaced().refuses_as(approve(None), "no version waits for an approval. There is sha256:2");
 
     let component = approved();
     assert_eq!(component.serves(), (Some("sha256:1"), vec![]));
@@ -120,10 +118,7 @@ fn an_approval_has_the_newest_that_waits_serve() {
 #[test]
 fn a_rollback_that_cannot_be_says_what_there_is() {
     let back_to = |name: &str| Change::Rollback(Some(digest(name)));
-    assert_eq!(
-        text(serving().refused(Change::Rollback(None))),
-        "no other version served before. There is sha256:1 (serves)"
-    );
+    serving().refuses(Change::Rollback(None), "no other version served before. There is sha256:1 (serves)");
     let mut component = replaced().with(file("3", None));
     let there_is = "There is sha256:3 (waits), sha256:2 (serves), sha256:1 (served before)";
     assert_eq!(
@@ -139,15 +134,15 @@ fn a_rollback_that_cannot_be_says_what_there_is() {
         AdminError::Conflict("sha256:3 waits for an approval: approve it first".into())
     );
     component.record.versions.retain(|version| version.digest != digest("1"));
-    assert_eq!(
-        text(component.refused(back_to("1"))),
+    component.refuses(
+        back_to("1"),
         "the bytes of sha256:1 are gone; upload them again to have that version back. There is sha256:3 (waits), sha256:2 \
-         (serves)"
+         (serves)",
     );
-    assert_eq!(
-        text(approved().refused(back_to("2"))),
+    approved().refuses(
+        back_to("2"),
         "sha256:2 is not among the last versions that served: promote it to have it serve. There is sha256:2 (approved), \
-         sha256:1 (serves)"
+         sha256:1 (serves)",
     );
 }
 
@@ -179,7 +174,7 @@ fn a_component_is_disabled_enabled_and_deleted() {
     let mut component = component.with(Change::Disable);
     assert_eq!(component.line(), ("disabled", Some("sha256:2"), "the trial of sha256:1 ended"));
     component.makes_no_difference(Change::Disable);
-    assert!(text(component.refused(canary("1"))).starts_with("the component is disabled"));
+    component.refuses_as(canary("1"), "the component is disabled");
     let component = component.with(uploaded("3", Some("off")));
     assert!(!component.record.enabled, "a proposal enables nothing");
     assert_eq!(
@@ -238,10 +233,7 @@ fn a_version_stops_with_its_file_and_returns_with_it() {
     );
     let mut component = component;
     component.makes_no_difference(file_gone());
-    assert!(
-        text(component.refused(canary("2")))
-            .starts_with("no version serves that another could be compared with")
-    );
+    component.refuses_as(canary("2"), "no version serves that another could be compared with");
     // Not any file that is known, but the one that served last.
     component.makes_no_difference(file("1", Some("off")));
     let component = component.with(file("3", Some("off")));
@@ -290,9 +282,9 @@ fn a_trial_that_cannot_be_says_why() {
             "sha256:2 waits for an approval, and a canary serves users: approve it first".into()
         )
     );
-    assert!(text(waiting.refused(canary("1"))).starts_with("sha256:1 serves already"));
+    waiting.refuses_as(canary("1"), "sha256:1 serves already");
     assert!(matches!(waiting.refused(canary("9")), AdminError::UnknownVersion(_)));
-    assert!(text(serving().refused(attempt(TrialKind::Canary, None))).starts_with("no version is newer"));
+    serving().refuses_as(attempt(TrialKind::Canary, None), "no version is newer");
     for by in [None, Some("policy")] {
         let mut wants_http = version("2", upload(), None);
         wants_http.facts.wants = vec!["http".into(), "key-value".into()];
@@ -300,9 +292,9 @@ fn a_trial_that_cannot_be_says_why() {
         if by.is_some() {
             component = component.with(Change::Approve { digest: None, serve: false });
         }
-        assert_eq!(
-            text(component.refused(shadow("2"))),
-            "sha256:2 sends requests, which a shadow would send a second time: try it as a canary"
+        component.refuses(
+            shadow("2"),
+            "sha256:2 sends requests, which a shadow would send a second time: try it as a canary",
         );
     }
     let mut tried = approved().with(canary("2"));
@@ -326,7 +318,7 @@ fn a_trial_that_cannot_be_says_why() {
         let change = Change::Try { id: "t".into(), kind: TrialKind::Canary, request };
         assert!(matches!(approved().refused(change), AdminError::Invalid(_)));
     }
-    assert_eq!(text(serving().refused(Change::EndTrial)), "no version is being tried");
+    serving().refuses(Change::EndTrial, "no version is being tried");
 }
 
 #[test]
@@ -334,27 +326,26 @@ fn a_promotion_needs_a_trial_or_a_name() {
     let failed = Change::TrialFailed { trial: "t1".into(), because: vec!["it trapped".into()] };
     let component = approved().with(Change::Promote(Some(digest("2"))));
     assert_eq!(component.serves(), (Some("sha256:2"), vec!["sha256:1"]));
-    assert_eq!(
-        text(approved().refused(Change::Promote(None))),
-        "no version is being tried. Name the digest of the version that is to serve"
+    approved().refuses(
+        Change::Promote(None),
+        "no version is being tried. Name the digest of the version that is to serve",
     );
     let mut component = approved().with(canary("2")).with(failed);
-    assert_eq!(
-        text(component.refused(Change::Promote(None))),
-        "the trial of sha256:2 failed: it trapped. Name the digest of the version that is to serve"
+    component.refuses(
+        Change::Promote(None),
+        "the trial of sha256:2 failed: it trapped. Name the digest of the version that is to serve",
     );
-    assert!(
-        text(component.refused(Change::Promote(Some(digest("1"))))).starts_with("sha256:1 serves already")
-    );
+    component.refuses_as(Change::Promote(Some(digest("1"))), "sha256:1 serves already");
     let mut component = component.with(Change::Promote(Some(digest("2")))).with(file("3", None));
-    assert!(matches!(component.trial().state, TrialState::Failed { .. }), "what came of it stays to be read");
+    let TrialState::Ended { because, .. } = &component.trial().state else { panic!("it is overruled") };
+    assert!(because.starts_with("it failed (it trapped)"), "what came of it stays to be read: {because}");
     assert_eq!(
         component.refused(Change::Promote(Some(digest("3")))),
         AdminError::Conflict("sha256:3 waits for an approval: approve it first".into())
     );
     // A shadow of one that waits.
     let mut component = component.with(shadow("3"));
-    assert!(text(component.refused(Change::Promote(None))).starts_with("sha256:3 waits for an approval"));
+    component.refuses_as(Change::Promote(None), "sha256:3 waits for an approval");
 }
 
 #[test]

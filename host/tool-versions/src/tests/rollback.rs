@@ -1,6 +1,6 @@
 //! Rollbacks by operators and by the host, and files that are older than the version that serves.
 
-use super::component::{Component, approve, canary, found, replaced, serving, text, uploaded};
+use super::component::{Component, approve, canary, found, replaced, serving, uploaded};
 use super::{NOW, digest};
 use crate::record::Change;
 
@@ -10,9 +10,9 @@ fn a_version_that_was_rolled_back_is_not_what_the_next_rollback_brings() {
     assert_eq!(component.serves(), (Some("sha256:1"), vec!["sha256:2"]));
     assert_eq!(component.line(), ("rolled back", Some("sha256:1"), "it serves in place of sha256:2"));
     let mut component = component;
-    assert_eq!(
-        text(component.refused(Change::Rollback(None))),
-        "no other version served before. There is sha256:2 (withdrawn), sha256:1 (serves)"
+    component.refuses(
+        Change::Rollback(None),
+        "no other version served before. There is sha256:2 (withdrawn), sha256:1 (serves)",
     );
     // Another one that served before is gone back to, past the one that was withdrawn.
     let mut component = component.with(uploaded("3", Some("off"))).with(uploaded("4", Some("off")));

@@ -273,7 +273,6 @@ fn a_hostile_schema_costs_little_and_is_taken_for_the_worst() {
     );
 }
 
-/// Replaces a part of a schema by another one.
 fn replace_part(schema: &mut Value, left: &mut usize, other: &Value) -> bool {
     if *left == 0 {
         *schema = other.clone();

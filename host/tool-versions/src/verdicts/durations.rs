@@ -14,7 +14,6 @@ pub(super) struct P99 {
     pub(super) estimate: f64,
 }
 
-/// Counts a duration.
 pub(super) fn add(buckets: &mut Vec<u64>, duration: Duration) {
     let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     // The number of binary digits: 0 has none, 1 has one, 2 and 3 have two.

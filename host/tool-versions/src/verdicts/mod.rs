@@ -176,7 +176,6 @@ fn judge_calls(trial: &Trial, counts: &TrialCounts) -> Verdict {
     }
 }
 
-/// What one threshold says.
 #[derive(Debug, PartialEq)]
 enum ThresholdVerdict {
     Holds,

@@ -24,7 +24,6 @@ impl Share {
         Self { part, whole }
     }
 
-    /// As it was counted.
     pub(super) fn counted(self) -> f64 {
         if self.whole == 0 { 0.0 } else { self.part as f64 / self.whole as f64 }
     }

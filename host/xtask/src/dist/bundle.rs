@@ -15,11 +15,13 @@ const PLACE: &str = "target/dist";
 
 /// Folders and files of the repository that are in every bundle beside the binaries and the tools, at the
 /// same places: what documents link to is among them.
-const BESIDE: [&str; 10] = [
+const BESIDE: [&str; 12] = [
     ".env.example",
+    "CHANGELOG.md",
     "Dockerfile",
     "LICENSE",
     "README.md",
+    "SECURITY.md",
     "guest-tools/README.md",
     "host/ARCHITECTURE.md",
     "host/deploy",

@@ -18,7 +18,7 @@ use host_setup::output::{json_line, print};
 const USER_CHARS: usize = 32;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(in crate::cli) struct Arguments {
     /// Only the runs of this user, by the id that tokens have
     #[arg(long)]
     user: Option<String>,

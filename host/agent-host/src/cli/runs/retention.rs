@@ -19,7 +19,7 @@ use crate::config::{ProcessEnv, Retention, Stores};
 use host_setup::output::print;
 
 #[derive(Debug, Clone, Copy, Args)]
-pub(super) struct Arguments {
+pub(in crate::cli) struct Arguments {
     /// Remove without asking
     #[arg(long)]
     yes: bool,

@@ -1,6 +1,7 @@
 //! `agent-host runs tail`: a run as it goes on, from the store, which is asked again until the run has ended.
 
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use agent_core::ports::RunStore;
@@ -8,6 +9,7 @@ use agent_core::terminal_text::shown_json;
 use agent_core::words::{Event, RunOutcome, RunRecord};
 use anyhow::{Context as _, bail};
 use run_service::runs::TimelineTail;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::time::sleep;
 
 use super::store;
@@ -20,9 +22,28 @@ const PAUSE: Duration = Duration::from_millis(500);
 const MOST_FAILURES: u32 = 20;
 
 pub(super) async fn run(run_id: &str, json: bool) -> anyhow::Result<Exit> {
+    let (runs, output) = (store::open().await?, io::stdout());
     let show = |text: &str| io::stdout().write_all(text.as_bytes());
-    tail(&*store::open().await?, run_id, json, show).await?;
+    tokio::select! {
+        tailed = tail(&*runs, run_id, json, show) => tailed?,
+        () = left(&output) => {}
+    }
     Ok(Exit::Success)
+}
+
+/// Resolves once nobody reads this output any more: the next write, which would find out, waits for the run.
+async fn left(output: &impl AsFd) {
+    while !is_closed(output) {
+        sleep(PAUSE).await;
+    }
+}
+
+/// Whether the other end of a pipe or a socket is closed. Errors and hang-ups are told without being asked
+/// for. A file has no other end.
+fn is_closed(output: &impl AsFd) -> bool {
+    let mut asked = [PollFd::new(output, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut asked, Some(&at_once)).is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Shows what there is, and goes on until the run has ended, or until the reader of that has seen enough.
@@ -151,6 +172,19 @@ mod tests {
         tailing.await.unwrap();
         let full = tail(&runs, "run_1", true, |_| Err(io::ErrorKind::StorageFull.into())).await;
         assert!(full.is_err(), "that is none of the reader's wishes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_leaves_is_noticed_without_an_event() {
+        let (reader, writer) = io::pipe().unwrap();
+        let file = tempfile::tempfile().unwrap();
+        assert!(!is_closed(&writer) && !is_closed(&file));
+        let leaving = async {
+            sleep(PAUSE * 3).await;
+            drop(reader);
+        };
+        tokio::join!(left(&writer), leaving);
+        assert!(is_closed(&writer) && !is_closed(&file));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,11 +2,9 @@
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use agent_core::ports::queue::{AttemptEnd, Claim};
-use agent_core::ports::{QueueError, Renewal};
-use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome};
+use agent_core::testing::TestQueue;
+use agent_core::words::{JobData, JobStatus};
 use backends::sql::SetupError;
 use boxed_async::boxed_async;
 
@@ -66,78 +64,17 @@ async fn a_migration_that_panicked_is_tried_again_until_the_database_is_prepared
     assert_eq!(supervised.restarted(), ["migration"]);
 }
 
-/// A predecessor left one job; whoever asks for it first panics. Nothing else is asked of it.
-#[derive(Default)]
-struct LeftQueue {
-    asked: AtomicBool,
-    given: AtomicBool,
-}
-
-#[boxed_async]
-impl JobQueue for LeftQueue {
-    async fn now(&self) -> Result<SystemTime, QueueError> {
-        Ok(UNIX_EPOCH)
-    }
-
-    async fn reclaim(&self, worker: &str, began: SystemTime) -> Result<u64, QueueError> {
-        assert_eq!((worker, began), ("this one", UNIX_EPOCH));
-        assert!(self.asked.swap(true, Ordering::Relaxed), "the recovery fell");
-        Ok(u64::from(!self.given.swap(true, Ordering::Relaxed)))
-    }
-
-    async fn add(&self, _: &JobData) -> Result<String, QueueError> {
-        unreachable!()
-    }
-
-    async fn read(&self, _: &str) -> Result<Option<Job>, QueueError> {
-        unreachable!()
-    }
-
-    async fn list(&self, _: &JobQuery<'_>) -> Result<JobPage, QueueError> {
-        unreachable!()
-    }
-
-    async fn cancel(&self, _: &str) -> Result<CancelOutcome, QueueError> {
-        unreachable!()
-    }
-
-    async fn retry(&self, _: &str) -> Result<RetryOutcome, QueueError> {
-        unreachable!()
-    }
-
-    async fn list_parked(&self, _: usize, _: Option<&str>) -> Result<JobPage, QueueError> {
-        unreachable!()
-    }
-
-    async fn resume(&self, _: &str, _: Duration) -> Result<bool, QueueError> {
-        unreachable!()
-    }
-
-    async fn depth(&self) -> Result<Depth, QueueError> {
-        unreachable!()
-    }
-
-    async fn claim(&self, _: &str, _: Duration) -> Result<Option<Claim>, QueueError> {
-        unreachable!()
-    }
-
-    async fn renew(&self, _: &Claim) -> Result<Renewal, QueueError> {
-        unreachable!()
-    }
-
-    async fn settle(&self, _: &Claim, _: &AttemptEnd) -> Result<(), QueueError> {
-        unreachable!()
-    }
-
-    async fn close(&self) {}
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_recovery_that_panicked_gives_back_what_the_predecessor_held() {
     let supervised = Supervised::default();
-    let queue = Arc::new(LeftQueue::default());
-    supervised.starting().recover(queue.clone(), "this one".into(), &supervised.tasks);
+    let queue = Arc::new(TestQueue::default());
+    let id = queue.add(&JobData::new("2+2", "u1")).await.unwrap();
+    queue.claim("here#1", Duration::ZERO).await.unwrap().expect("the job");
+    // Whoever asks for it first panics.
+    let asked = AtomicBool::new(false);
+    queue.before_writes(move |_queue| assert!(asked.swap(true, Ordering::Relaxed), "the recovery fell"));
+    supervised.starting().recover(queue.clone(), "here#2".into(), &supervised.tasks);
     supervised.tasks.finished().await;
-    assert!(queue.given.load(Ordering::Relaxed));
+    assert_eq!(queue.job(&id).status, JobStatus::Waiting);
     assert_eq!(supervised.restarted(), ["recovery"]);
 }

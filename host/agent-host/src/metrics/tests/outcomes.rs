@@ -4,7 +4,6 @@ use agent_core::circuit_breaker::Verdict;
 use agent_core::words::StopReason;
 use run_service::conversations::ConversationRefusal;
 use run_service::loop_driver::RunError;
-use run_service::testing::ScriptedInvoke;
 
 use super::*;
 
@@ -48,11 +47,13 @@ async fn runs_are_counted_by_what_they_came_to() {
     }
     let judged = metrics.judged(ScriptedInvoke::new(script));
     for _ in 0..asks {
-        let _ = judged.invoke(ask("hi")).await;
+        let _ = judged.invoke(ask()).await;
     }
-    let judged = metrics.judged(Obedient);
-    assert!(judged.invoke(ask("wait")).now_or_never().is_none());
-    std::panic::AssertUnwindSafe(judged.invoke(ask("panic"))).catch_unwind().await.unwrap_err();
+    let agent = ScriptedInvoke::hanging();
+    agent.panic();
+    let judged = metrics.judged(agent);
+    assert!(judged.invoke(ask()).now_or_never().is_none());
+    std::panic::AssertUnwindSafe(judged.invoke(ask())).catch_unwind().await.unwrap_err();
     for (outcome, reason) in expected {
         assert_eq!(count(outcome, reason), "1", "{outcome} {reason}");
     }

@@ -1,8 +1,9 @@
 // Elements, made without markup: every text that comes from elsewhere becomes a text node.
 
-// What could hide, reorder or repaint text: C0 and C1 controls, marks of direction, zero-width characters, tags, line separators.
+// What could hide, reorder or repaint text: C0 and C1 controls, marks of direction, zero-width characters, tags, line separators, and
+// letters without a form, such as the fillers of Hangul.
 const HIDDEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb]|[\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
 // The text with hidden characters written out, as `\x1b` or `\u{202e}`.
 export function visible(text) {

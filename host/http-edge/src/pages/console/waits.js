@@ -38,14 +38,15 @@ function changed({ lastApproved }) {
 export function open(view) {
   const list = h("div", {});
   view.body.append(h("p", { class: "note" }, "Calls that you may decide about. What you approve is carried out exactly as it is shown."), list);
-  // Answers that were typed and not sent, by wait: a list that is shown anew has them again.
+  // Answers and reasons that were typed and not sent, by their fields: a list that is shown anew has them again.
   const typed = new Map();
   let pages = 1;
 
   const decide = (wait, decision, question, yes) => view.attempt(async () => {
     // What is sent, as it is: an answer, or the call.
     const what = written("answer" in decision ? decision.answer : wait.shown.arguments);
-    if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${what}`, yes))) return;
+    const why = decision.reason ? `. Because: ${decision.reason}` : "";
+    if (!(await view.confirm(question, `${wait.shown.tool} for ${wait.userId}: ${what}${why}`, yes))) return;
     try {
       const { value } = await api.json(`api/agent/waits/${encodeURIComponent(wait.waitId)}/decision`, {
         method: "POST", body: decision, headers: { "if-match": `"${wait.digest}"` },
@@ -57,11 +58,16 @@ export function open(view) {
     }
   });
 
+  // Keeps what is typed into a field, and puts what was typed before into it.
+  const kept = (name, id, fields) => {
+    const input = h(name, { ...fields, id, "data-key": id, oninput: () => typed.set(id, input.value) });
+    input.value = typed.get(id) ?? "";
+    return input;
+  };
+
   // An answer to a question: JSON where its schema wants some, else the text.
   const answering = (wait) => {
-    const answer = h("textarea", { rows: "3", required: true, maxlength: "10000", id: `answer-${wait.waitId}`,
-      "data-key": `answer ${wait.waitId}`, oninput: () => typed.set(wait.waitId, answer.value) });
-    answer.value = typed.get(wait.waitId) ?? "";
+    const answer = kept("textarea", `answer-${wait.waitId}`, { rows: "3", required: true, maxlength: "10000" });
     return h("form", { onsubmit: (event) => {
       event.preventDefault();
       let value = answer.value;
@@ -80,9 +86,11 @@ export function open(view) {
   const item = (wait) => {
     const name = wait.kind === "question" ? wait.shown.arguments.question : `${wait.shown.tool} (${wait.kind}${wait.within ? `, in ${wait.within.tool}` : ""})`;
     const approve = button("Approve", () => decide(wait, { decision: "approve" }, "Approve this call?", "Approve"), { "data-key": `approve ${wait.waitId}` });
-    const reject = button("Reject", () => decide(wait, { decision: "reject" }, "Reject it?", "Reject"), { "data-key": `reject ${wait.waitId}`, class: "danger" });
+    const reason = kept("input", `reason-${wait.waitId}`, { maxlength: "1000", autocomplete: "off" });
+    const rejection = () => ({ decision: "reject", ...(reason.value ? { reason: reason.value } : {}) });
+    const reject = button("Reject", () => decide(wait, rejection(), "Reject it?", "Reject"), { "data-key": `reject ${wait.waitId}`, class: "danger" });
     return h("section", { "aria-label": name }, h("h2", {}, name), shown(wait), changed(wait),
-      wait.kind === "question" ? answering(wait) : null,
+      wait.kind === "question" ? answering(wait) : null, field("Reason of a rejection", reason, "The model is told."),
       h("p", { class: "actions" }, wait.kind === "approval" ? approve : null, reject));
   };
 
@@ -107,5 +115,5 @@ export function open(view) {
       cursor ? button("Later ones", later, { "data-key": "later" }) : null);
   };
   // The place of the caret is not taken from who is at it.
-  view.live(() => (document.activeElement?.matches("textarea") ? undefined : load()));
+  view.live(() => (document.activeElement?.matches("textarea, input") ? undefined : load()));
 }

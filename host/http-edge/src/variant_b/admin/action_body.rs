@@ -96,24 +96,16 @@ const fn ratio(name: &'static str, most: u32, default: fn() -> Value) -> Field {
 
 impl From<TrialRequest> for ports::TrialRequest {
     fn from(request: TrialRequest) -> Self {
-        let TrialThresholds {
-            min_calls,
-            max_error_rate,
-            max_traps,
-            max_p99_ratio,
-            min_agreement,
-            pass_after,
-            promote,
-        } = request.thresholds;
+        let TrialRequest { digest, share, thresholds: asked } = request;
         let thresholds = Thresholds {
-            min_calls,
-            max_error_rate,
-            max_traps,
-            max_p99_ratio,
-            min_agreement,
-            pass_after,
-            promote,
+            min_calls: asked.min_calls,
+            max_error_rate: asked.max_error_rate,
+            max_traps: asked.max_traps,
+            max_p99_ratio: asked.max_p99_ratio,
+            min_agreement: asked.min_agreement,
+            pass_after: asked.pass_after,
+            promote: asked.promote,
         };
-        Self { digest: request.digest, options: TrialOptions { share: request.share, thresholds } }
+        Self { digest, options: TrialOptions { share, thresholds } }
     }
 }

@@ -1,22 +1,18 @@
 //! Everybody's jobs: how many there are, those of a user, one, cancelling it, and trying it again.
 
-use agent_core::ports::QueueError;
-use agent_core::trace::InTrace as _;
 use agent_core::words::{CancelOutcome, Job, JobPage, JobQuery};
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use http::StatusCode;
-use run_service::jobs::NotRetried;
 use run_service::webhooks::Webhooks;
 use serde::Serialize;
-use tokio::sync::oneshot;
-use tracing::Instrument as _;
 use utoipa::ToSchema;
 
 use super::super::documented::stores;
 use super::super::error::Error;
 use super::super::jobs::{ID, JobBody};
 use super::super::state::Shared;
+use super::super::to_the_end::to_the_end;
 use super::listing::JobsOf;
 use crate::answer;
 use crate::openapi::{Operation, tags};
@@ -113,16 +109,12 @@ pub(super) async fn cancel(State(edge): State<Shared>, job_id: PathId) -> Result
 /// writes would have the failure sent once more and the job not tried again.
 pub(super) async fn retry(State(edge): State<Shared>, job_id: PathId) -> Result<Response, Error> {
     let job_id = check_id(job_id).ok_or(Error::UnknownJob)?;
-    let (tell, told) = oneshot::channel();
-    let (spawn, id) = (edge.idempotency.spawn.clone(), job_id.clone());
+    let (shared, id) = (edge.clone(), job_id.clone());
     let work = async move {
-        let outbox = edge.variant.webhooks.as_ref().map(Webhooks::outbox);
-        let retried = run_service::jobs::retry(&*edge.variant.queue, outbox, &id).await;
-        let _nobody_waits_any_more = tell.send(retried);
+        let outbox = shared.variant.webhooks.as_ref().map(Webhooks::outbox);
+        run_service::jobs::retry(&*shared.variant.queue, outbox, &id).await
     };
-    spawn.spawn("job-retry", Box::pin(work.in_current_span().in_current_trace()));
-    let broke_off = || QueueError::Store { detail: "the task that retries the job broke off".to_owned() };
-    told.await.unwrap_or_else(|_dropped| Err(NotRetried::Queue(broke_off())))?;
+    to_the_end(&edge, "job-retry", work).await??;
     Ok(answer::json(StatusCode::ACCEPTED, &Changed { job_id: &job_id }))
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(super) async fn read(response: Response<Body>) -> Self {
+    pub(crate) async fn read(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
         Self {

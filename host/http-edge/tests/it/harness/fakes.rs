@@ -7,7 +7,6 @@ use agent_core::ports::{Probe, ProbeError};
 use agent_core::words::{AgentResult, Message, StopReason, Usage};
 use boxed_async::boxed_async;
 use run_service::layers::{Ask, Invoke, InvokeError, RunAnswer};
-use tokio::sync::Notify;
 
 /// Answers every request with its own input and its own id.
 pub(crate) struct Answers;
@@ -23,28 +22,6 @@ impl Invoke for Answers {
             ..agent_core::testing::result(messages, StopReason::Completed)
         };
         Ok(RunAnswer { result: Arc::new(result), cached: None, is_turn_lost: false })
-    }
-}
-
-/// Never answers; says when it was asked and when it was stopped.
-#[derive(Clone, Default)]
-pub(crate) struct Hangs {
-    pub(crate) asked: Arc<Notify>,
-    pub(crate) stopped: Arc<Notify>,
-}
-
-#[boxed_async]
-impl Invoke for Hangs {
-    async fn invoke(&self, _ask: Ask) -> Result<RunAnswer, InvokeError> {
-        struct SaysStopped(Arc<Notify>);
-        impl Drop for SaysStopped {
-            fn drop(&mut self) {
-                self.0.notify_one();
-            }
-        }
-        let _says_stopped = SaysStopped(self.stopped.clone());
-        self.asked.notify_one();
-        std::future::pending().await
     }
 }
 

@@ -25,12 +25,16 @@ impl Log {
         String::from_utf8(COLLECTED.with_borrow(|lines| lines.clone().unwrap())).unwrap()
     }
 
+    pub(crate) fn lines_of(&self, target: &str) -> Vec<Value> {
+        let text = self.text();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["target"] == target).collect()
+    }
+
     /// The lines about changes by administrators, without what differs between runs of a test and without the
     /// spans.
     pub(crate) fn audit(&self) -> Vec<Value> {
-        let text = self.text();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let mut lines: Vec<_> = lines.filter(|line| line["target"] == "http_edge::audit").collect();
+        let mut lines = self.lines_of("http_edge::audit");
         for line in &mut lines {
             let line = line.as_object_mut().unwrap();
             for name in ["timestamp", "span", "spans"] {
@@ -42,9 +46,7 @@ impl Log {
 
     /// The one line about a request, without what differs between runs of a test.
     pub(crate) fn request(&self) -> Value {
-        let text = self.text();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let mut lines: Vec<_> = lines.filter(|line| line["target"] == "http_edge::request").collect();
+        let mut lines = self.lines_of("http_edge::request");
         assert_eq!(lines.len(), 1, "{lines:#?}");
         let mut line = lines.remove(0);
         let duration = line["duration_ms"].as_f64().unwrap();

@@ -21,7 +21,7 @@ use run_service::testing::scripted_agent;
 use tower::ServiceExt;
 
 pub(crate) use answer::Answer;
-pub(crate) use fakes::{Answers, FixedProbe, Hangs, Panics};
+pub(crate) use fakes::{Answers, FixedProbe, Panics};
 pub(crate) use keys::{Keys, of_a_service as idempotency_over};
 pub(crate) use log::Log;
 pub(crate) use variant_b::{
@@ -88,6 +88,14 @@ impl Service {
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         Answer::read(self.router().oneshot(request).await.unwrap()).await
+    }
+
+    /// Sends a request, and goes away without an answer as soon as `begun` has ended.
+    pub(crate) async fn leave(&self, request: Request<Body>, begun: impl Future<Output = ()>) {
+        tokio::select! {
+            _ = self.router().oneshot(request) => panic!("nobody answered"),
+            () = begun => {}
+        }
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str) -> Answer {

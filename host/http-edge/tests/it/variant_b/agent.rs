@@ -1,17 +1,15 @@
 //! `POST /api/agent` runs the agent for its caller and answers with the bare result.
 
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 use agent_core::testing::{EchoTools, TestJournal, TestRuns, asks_for, says};
 use agent_core::words::{JobData, Options, Principal};
-use boxed_async::boxed_async;
 use http::StatusCode;
 use insta::assert_snapshot;
-use run_service::layers::{Agent, Ask, Invoke, InvokeError, RunAnswer};
+use run_service::layers::{Agent, RunAnswer};
 use run_service::live::LiveRuns;
 use run_service::streams::RunStores;
-use run_service::testing::{scripted_agent, streams_of};
+use run_service::testing::{ScriptedInvoke, scripted_agent, streams_of};
 use serde_json::json;
 
 use super::openai::events;
@@ -34,29 +32,14 @@ async fn the_body_is_the_result_itself() {
     "#);
 }
 
-/// Answers as from a cache, or as if there were one.
-struct Cached(bool);
-
-#[boxed_async]
-impl Invoke for Cached {
-    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
-        Ok(RunAnswer { cached: Some(self.0), ..Answers.invoke(ask).await? })
-    }
-}
-
 /// Answers as when the store of conversations cannot be written.
-struct Forgetful;
-
-#[boxed_async]
-impl Invoke for Forgetful {
-    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
-        Ok(RunAnswer { is_turn_lost: true, ..Answers.invoke(ask).await? })
-    }
+fn forgetful() -> ScriptedInvoke {
+    ScriptedInvoke::new([Ok(RunAnswer { is_turn_lost: true, ..ScriptedInvoke::answer("hi") })])
 }
 
 #[tokio::test]
 async fn an_answer_that_its_conversation_does_not_know_says_so() {
-    let fakes = Fakes::with_invoke(Forgetful);
+    let fakes = Fakes::with_invoke(forgetful());
     let answer = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
     assert!(answer.body.ends_with(r#","toolCalls":[],"conversationKept":false}"#), "{answer}");
     let body = r#"{"model":"agent","input":"hi","conversation":"a","store":false}"#;
@@ -69,8 +52,8 @@ async fn an_answer_that_its_conversation_does_not_know_says_so() {
 #[tokio::test]
 async fn a_streamed_response_that_its_conversation_does_not_know_names_none_at_its_end() {
     let kept = RunStores { journal: Arc::new(TestRuns::default()), records: None, live: LiveRuns::default() };
-    let streams = streams_of(Forgetful, kept);
-    let fakes = Fakes::configured(Forgetful, |edge| b(edge).streams = Some(streams));
+    let streams = streams_of(forgetful(), kept);
+    let fakes = Fakes::configured(forgetful(), |edge| b(edge).streams = Some(streams));
     let body = r#"{"model":"agent","input":"hi","conversation":"a","store":false,"stream":true}"#;
     let events = events(&fakes.post("/v1/responses", body).await);
     let (first, last) = (&events[0], events.last().unwrap());
@@ -82,33 +65,23 @@ async fn a_streamed_response_that_its_conversation_does_not_know_names_none_at_i
 #[tokio::test]
 async fn with_a_cache_the_result_says_where_it_came_from() {
     for cached in [true, false] {
-        let answer = Fakes::with_invoke(Cached(cached)).post("/api/agent", r#"{"query":"hi"}"#).await;
+        let found = RunAnswer { cached: Some(cached), ..ScriptedInvoke::answer("hi") };
+        let fakes = Fakes::with_invoke(ScriptedInvoke::new([Ok(found)]));
+        let answer = fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
         assert!(answer.body.ends_with(&format!(r#","toolCalls":[],"cached":{cached}}}"#)), "{answer}");
-        assert_eq!(answer.json()["output"].as_str(), answer.header("x-request-id"));
-    }
-}
-
-/// Keeps what it was asked.
-#[derive(Clone, Default)]
-struct Keeps(Arc<Mutex<Vec<Ask>>>);
-
-#[boxed_async]
-impl Invoke for Keeps {
-    async fn invoke(&self, ask: Ask) -> Result<RunAnswer, InvokeError> {
-        self.0.lock().push(ask.clone());
-        Answers.invoke(ask).await
+        assert_eq!(answer.json()["output"], "hi");
     }
 }
 
 #[tokio::test]
 async fn the_agent_learns_who_asks_what_and_with_which_wishes() {
-    let agent = Keeps::default();
+    let agent = ScriptedInvoke::answering("hi");
     let fakes = Fakes::with_invoke(agent.clone());
     let body = json!({"query": "Grüße 👋🏽\0", "options": {"maxTokens": 500.9, "temperature": 0.5}, "x": 1});
     let answer = fakes.post("/api/agent", body.to_string()).await;
     fakes.post("/api/agent", r#"{"query":"hi"}"#).await;
 
-    let asked = agent.0.lock();
+    let asked = agent.asked();
     assert_eq!(asked[0].input, "Grüße 👋🏽\0");
     assert_eq!(asked[0].principal.user_id.as_deref(), Some("u1"));
     assert_eq!(Some(asked[0].request_id.as_str()), answer.header("x-request-id"));
@@ -121,7 +94,7 @@ async fn the_agent_learns_who_asks_what_and_with_which_wishes() {
 
 #[tokio::test]
 async fn the_agent_learns_the_tier_and_the_role_that_the_token_says() {
-    let agent = Keeps::default();
+    let agent = ScriptedInvoke::answering("hi");
     let fakes = Fakes::with_invoke(agent.clone());
     let post = |path: &str, token: &str| with_token(token, request("POST", path, r#"{"query":"hi"}"#));
     let premium_admin = token("u1", Some("premium"), Some("admin"));
@@ -133,7 +106,7 @@ async fn the_agent_learns_the_tier_and_the_role_that_the_token_says() {
     }
     let known =
         Principal { user_id: Some("u1".into()), tier: Some("premium".into()), role: Some("admin".into()) };
-    let asked: Vec<_> = agent.0.lock().iter().map(|ask| ask.principal.clone()).collect();
+    let asked: Vec<_> = agent.asked().iter().map(|ask| ask.principal.clone()).collect();
     let plain = Principal::user("u2");
     assert_eq!(asked, [known.clone(), known.clone(), known.clone(), plain.clone()]);
     let submitters: Vec<_> = fakes.queue.added().iter().map(JobData::principal).collect();
@@ -195,8 +168,7 @@ async fn a_body_that_is_not_json_or_too_large_is_said_in_one_text() {
     let answer = fakes.post("/api/agent", "{").await;
     answer.check(StatusCode::BAD_REQUEST, r#"{"error":"Invalid input"}"#);
     let answer = fakes.post("/api/agent", format!(r#"{{"query":"{}"}}"#, "x".repeat(40))).await;
-    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(answer.body, r#"{"error":"Payload too large"}"#);
+    answer.check(StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"Payload too large"}"#);
 }
 
 #[tokio::test]

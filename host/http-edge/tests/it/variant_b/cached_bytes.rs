@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{CacheError, Observer, ResultCache};
+use agent_core::ports::{CacheError, ResultCache, Unobserved};
 use agent_core::testing::{EchoTools, TokioSpawn};
 use boxed_async::boxed_async;
 use bytes::Bytes;
@@ -33,10 +33,6 @@ impl ResultCache for Holds {
         Ok(0)
     }
 }
-
-struct Unobserved;
-
-impl Observer for Unobserved {}
 
 fn cached(kept: &str) -> Cached<Answers> {
     let cache =

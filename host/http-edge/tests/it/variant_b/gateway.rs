@@ -41,7 +41,8 @@ async fn the_clusters_answer_comes_back_unchanged() {
 #[tokio::test]
 async fn a_cluster_that_says_when_to_come_again_is_heard() {
     for retry_after in ["7", "Fri, 31 Dec 1999 23:59:59 GMT"] {
-        let cluster = FakeCluster::answering(429, Some("application/json"), "{}").after(retry_after);
+        let cluster = FakeCluster::answering(429, Some("application/json"), "{}")
+            .but(|answer| answer.retry_after = Some(retry_after.into()));
         let answer = with_cluster(&Arc::new(cluster)).post("/api/gateway", URGENT).await;
         assert_eq!(answer.header("retry-after"), Some(retry_after));
     }
@@ -49,7 +50,8 @@ async fn a_cluster_that_says_when_to_come_again_is_heard() {
 
 #[tokio::test]
 async fn the_coding_of_the_clusters_body_is_named() {
-    let cluster = FakeCluster::answering(200, Some("application/json"), "coded").coded("br");
+    let cluster = FakeCluster::answering(200, Some("application/json"), "coded")
+        .but(|answer| answer.content_encoding = Some("br".into()));
     let answer = with_cluster(&Arc::new(cluster)).post("/api/gateway", URGENT).await;
     assert_eq!((answer.header("content-encoding"), answer.body.as_str()), (Some("br"), "coded"));
 }
@@ -62,8 +64,7 @@ async fn a_cluster_that_gives_no_answer_is_503() {
         FakeCluster::answering(1_000, None, ""),
     ] {
         let answer = with_cluster(&Arc::new(cluster)).post("/api/gateway", URGENT).await;
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(answer.body, r#"{"error":"Service temporarily unavailable"}"#);
+        answer.check(StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Service temporarily unavailable"}"#);
     }
 }
 

@@ -12,11 +12,10 @@ use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::layers::{self, Ask, Invoke, InvokeError};
 use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
-use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::harness::{
-    Answer, Answers, Fakes, Hangs, Keys, Panics, as_admin, b, bearer, idempotency_over, request, with,
+    Answer, Answers, Fakes, Keys, Panics, as_admin, b, bearer, idempotency_over, request, with,
 };
 
 const BODY: &str = r#"{"query":"hi"}"#;
@@ -32,9 +31,23 @@ fn with_key(key: &str, mut request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// Two replicas that share their keys.
-fn replicas(keys: &Arc<Keys>) -> [Fakes; 2] {
-    [(), ()].map(|()| Fakes::configured(Answers, |edge| edge.idempotency = idempotency_over(keys)))
+/// Two replicas that share their keys, and those.
+fn replicas() -> (Arc<Keys>, [Fakes; 2]) {
+    let keys = Arc::<Keys>::default();
+    let replicas = [(), ()].map(|()| keeping(&keys, Answers));
+    (keys, replicas)
+}
+
+/// A service of that agent with these keys.
+fn keeping(keys: &Arc<Keys>, agent: impl Invoke + 'static) -> Fakes {
+    Fakes::configured(agent, |edge| edge.idempotency = idempotency_over(keys))
+}
+
+/// Answers once a lease could have ended.
+fn answering_late() -> ScriptedInvoke {
+    let agent = ScriptedInvoke::default();
+    agent.add_after(LEASE, Ok(ScriptedInvoke::answer("late")));
+    agent
 }
 
 fn is_replay(answer: &Answer) -> bool {
@@ -43,8 +56,7 @@ fn is_replay(answer: &Answer) -> bool {
 
 #[tokio::test]
 async fn the_same_request_gets_the_same_answer_on_either_replica() {
-    let keys = Arc::<Keys>::default();
-    let [one, other] = replicas(&keys);
+    let (_keys, [one, other]) = replicas();
     for path in ["/api/agent", "/api/serverless", "/api/gateway"] {
         let first = one.service.send(keyed(path, path, BODY)).await;
         assert_eq!((first.status, is_replay(&first)), (StatusCode::OK, false), "{path}");
@@ -63,8 +75,7 @@ async fn the_same_request_gets_the_same_answer_on_either_replica() {
 
 #[tokio::test]
 async fn a_job_that_is_submitted_twice_is_one_job() {
-    let keys = Arc::<Keys>::default();
-    let [one, other] = replicas(&keys);
+    let (_keys, [one, other]) = replicas();
     let first = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
     assert_eq!(first.status, StatusCode::ACCEPTED);
     let again = other.service.send(keyed("k", "/api/agent/async", BODY)).await;
@@ -78,8 +89,7 @@ async fn a_job_that_is_submitted_twice_is_one_job() {
 #[tokio::test]
 async fn a_job_whose_submitter_died_before_it_was_told_is_not_submitted_again() {
     for body in [BODY, r#"{"query":"hi","options":{"conversationId":"trip"}}"#] {
-        let keys = Arc::<Keys>::default();
-        let [one, _] = replicas(&keys);
+        let (keys, [one, _]) = replicas();
         let submit = || one.service.send(keyed("k", "/api/agent/async", body));
         keys.lose_answer();
         let first = submit().await;
@@ -96,19 +106,10 @@ async fn a_job_whose_submitter_died_before_it_was_told_is_not_submitted_again() 
 
 #[tokio::test]
 async fn two_at_once_are_one_and_a_conflict() {
-    let keys = Arc::<Keys>::default();
-    let hangs = Hangs::default();
-    let one = Fakes::configured(hangs.clone(), |edge| edge.idempotency = idempotency_over(&keys));
-    let [other, _] = replicas(&keys);
-    let router = one.service.router();
-    let waiting = tower::ServiceExt::oneshot(router, keyed("k", "/api/agent", BODY));
-    let first = async {
-        tokio::select! {
-            _ = waiting => panic!("it hangs"),
-            () = hangs.asked.notified() => {}
-        }
-    };
-    first.await;
+    let (keys, [other, _]) = replicas();
+    let hangs = ScriptedInvoke::hanging();
+    let one = keeping(&keys, hangs.clone());
+    one.service.leave(keyed("k", "/api/agent", BODY), hangs.until_under_way(1)).await;
     let conflict = other.service.send(keyed("k", "/api/agent", BODY)).await;
     assert_eq!(
         (conflict.status, conflict.body.as_str(), conflict.header("retry-after")),
@@ -124,19 +125,18 @@ async fn two_at_once_are_one_and_a_conflict() {
 /// The first replica could not renew its key in time, and another one has taken it over.
 #[tokio::test(start_paused = true)]
 async fn a_request_is_dropped_when_another_replica_has_its_key() {
-    let keys = Arc::<Keys>::default();
-    let hangs = Hangs::default();
-    let one = Fakes::configured(hangs.clone(), |edge| edge.idempotency = idempotency_over(&keys));
-    let [other, _] = replicas(&keys);
+    let (keys, [other, _]) = replicas();
+    let hangs = ScriptedInvoke::hanging();
+    let one = keeping(&keys, hangs.clone());
     let heir = async {
-        hangs.asked.notified().await;
+        hangs.until_under_way(1).await;
         keys.end_leases();
         other.service.send(keyed("k", "/api/agent", BODY)).await
     };
     let (dropped, carried_out) = tokio::join!(one.service.send(keyed("k", "/api/agent", BODY)), heir);
     assert_eq!((dropped.status, dropped.header("retry-after")), (StatusCode::CONFLICT, Some("1")));
     assert_eq!(carried_out.status, StatusCode::OK);
-    hangs.stopped.notified().await;
+    hangs.until_under_way(0).await;
     let again = one.service.send(keyed("k", "/api/agent", BODY)).await;
     assert_eq!((is_replay(&again), &again.body), (true, &carried_out.body));
 }
@@ -144,15 +144,11 @@ async fn a_request_is_dropped_when_another_replica_has_its_key() {
 /// Nobody else has the key then, and whoever carries the request out goes on.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_its_store_forgot_is_claimed_again_for_the_request_that_has_it() {
-    let (keys, gate) = (Arc::<Keys>::default(), Arc::new(Notify::new()));
-    let answers = Held { gate: gate.clone(), asked: Arc::default() };
-    let begun = answers.asked.clone();
-    let fakes = Fakes::configured(answers, |edge| edge.idempotency = idempotency_over(&keys));
+    let (keys, held) = (Arc::<Keys>::default(), answering_late());
+    let fakes = keeping(&keys, held.clone());
     let failover = async {
-        begun.notified().await;
+        held.until_under_way(1).await;
         keys.forget();
-        sleep(LEASE).await;
-        gate.notify_one();
     };
     let (first, ()) = tokio::join!(fakes.service.send(keyed("k", "/api/agent", BODY)), failover);
     assert_eq!(first.status, StatusCode::OK, "{first}");
@@ -161,43 +157,18 @@ async fn a_key_that_its_store_forgot_is_claimed_again_for_the_request_that_has_i
 }
 
 /// The client that left (above, dropped) does not stop what it began: that is what it will ask for again.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_whose_client_leaves_is_carried_out_and_its_answer_waits() {
-    let keys = Arc::<Keys>::default();
-    let gate = Arc::new(Notify::new());
-    let answers = Held { gate: gate.clone(), asked: Arc::default() };
-    let begun = answers.asked.clone();
-    let fakes = Fakes::configured(answers, |edge| edge.idempotency = idempotency_over(&keys));
-    {
-        let waiting = tower::ServiceExt::oneshot(fakes.service.router(), keyed("k", "/api/agent", BODY));
-        tokio::select! {
-            _ = waiting => panic!("it is held"),
-            () = begun.notified() => {}
-        }
-    }
-    gate.notify_one();
+    let (keys, held) = (Arc::<Keys>::default(), answering_late());
+    let fakes = keeping(&keys, held.clone());
+    fakes.service.leave(keyed("k", "/api/agent", BODY), held.until_under_way(1)).await;
     keys.answered().await;
     let again = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
     assert!(is_replay(&again), "{again}");
     assert_eq!(again.status, StatusCode::OK);
 }
 
-/// Answers when it is let go.
-struct Held {
-    gate: Arc<Notify>,
-    asked: Arc<Notify>,
-}
-
-#[boxed_async]
-impl Invoke for Held {
-    async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
-        self.asked.notify_one();
-        self.gate.notified().await;
-        Answers.invoke(ask).await
-    }
-}
-
-/// Begins the journal of its run, and answers when it is let go.
+/// Begins the journal of its run, and then does the same.
 struct Begins<I>(I, Arc<dyn Journal>);
 
 #[boxed_async]
@@ -237,10 +208,10 @@ async fn the_run_of_a_stream_is_cancelled_when_another_replica_has_its_key() {
     assert_eq!((answer.status, agent.under_way()), (StatusCode::OK, 0), "{answer}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stream_holds_its_key_until_its_run_has_ended() {
-    let (keys, gate) = (Arc::<Keys>::default(), Arc::new(Notify::new()));
-    let fakes = streaming(Held { gate: gate.clone(), asked: Arc::default() }, &keys);
+    let keys = Arc::<Keys>::default();
+    let fakes = streaming(answering_late(), &keys);
     let first = tower::ServiceExt::oneshot(fakes.service.router(), streamed()).await.unwrap();
     assert_eq!(first.status(), StatusCode::OK);
     let meanwhile = fakes.service.send(streamed()).await;
@@ -248,17 +219,14 @@ async fn a_stream_holds_its_key_until_its_run_has_ended() {
     drop(first);
     let unread = fakes.service.send(streamed()).await;
     assert_eq!(unread.status, StatusCode::CONFLICT, "the run goes on without its reader");
-    gate.notify_one();
     keys.released(1).await;
-    gate.notify_one();
     let again = fakes.service.send(streamed()).await;
     assert_eq!((again.status, is_replay(&again)), (StatusCode::OK, false), "{again}");
 }
 
 #[tokio::test]
 async fn another_request_under_a_key_is_unprocessable() {
-    let keys = Arc::<Keys>::default();
-    let [one, other] = replicas(&keys);
+    let (_keys, [one, other]) = replicas();
     one.service.send(keyed("k", "/api/agent", BODY)).await;
     for (path, body) in
         [("/api/agent", r#"{"query":"ho"}"#), ("/api/serverless", BODY), ("/api/agent?x=1", BODY)]
@@ -277,8 +245,7 @@ async fn another_request_under_a_key_is_unprocessable() {
 
 #[tokio::test]
 async fn keys_belong_to_their_user() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
+    let (keys, [one, _]) = replicas();
     let mine = one.service.send(keyed("k", "/api/agent", BODY)).await;
     let theirs = one
         .service
@@ -293,8 +260,7 @@ async fn keys_belong_to_their_user() {
 
 #[tokio::test]
 async fn a_replay_counts_in_the_windows() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
+    let (_keys, [one, _]) = replicas();
     for count in 1..=10 {
         let answer = one.service.send(keyed("k", "/api/agent", BODY)).await;
         assert_eq!((answer.status, is_replay(&answer)), (StatusCode::OK, count > 1));
@@ -312,18 +278,13 @@ async fn a_replay_counts_in_the_windows() {
 /// The store is told to carry the claim out, and the request is dropped before it has answered.
 #[tokio::test]
 async fn a_key_is_free_again_whose_request_was_turned_away_or_left_while_it_was_claimed() {
-    let keys = Arc::<Keys>::default();
-    let [one, other] = replicas(&keys);
+    let (keys, [one, other]) = replicas();
     let answers_late = keys.answer_claims_late();
     one.windows.fill("user:u1", 10);
     let limited = one.service.send(keyed("limited", "/api/agent", BODY)).await;
     assert_eq!(limited.status, StatusCode::TOO_MANY_REQUESTS);
     one.windows.fill("user:u1", 0);
-    let leaving = tower::ServiceExt::oneshot(one.service.router(), keyed("left", "/api/serverless", BODY));
-    tokio::select! {
-        _ = leaving => panic!("the claim is held"),
-        () = keys.claimed(2) => {}
-    }
+    one.service.leave(keyed("left", "/api/serverless", BODY), keys.claimed(2)).await;
     drop(answers_late);
     keys.released(2).await;
     for (key, path) in [("limited", "/api/agent"), ("left", "/api/serverless")] {
@@ -335,16 +296,14 @@ async fn a_key_is_free_again_whose_request_was_turned_away_or_left_while_it_was_
 /// A reader of events would break on a kept answer in JSON.
 #[tokio::test]
 async fn who_wants_another_kind_of_answer_sends_another_request() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
+    let (_keys, [one, _]) = replicas();
     one.service.send(keyed("k", "/api/agent", BODY)).await;
     assert_eq!(one.service.send(streamed()).await.status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
 #[tokio::test]
 async fn a_failure_of_ours_is_not_kept_and_a_mistake_of_theirs_is() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
+    let (_keys, [one, _]) = replicas();
     one.queue.switch.fail(true);
     for _ in 0..2 {
         let failed = one.service.send(keyed("failed", "/api/agent/async", BODY)).await;
@@ -359,8 +318,7 @@ async fn a_failure_of_ours_is_not_kept_and_a_mistake_of_theirs_is() {
 
 #[tokio::test]
 async fn a_panic_gives_the_key_free() {
-    let keys = Arc::<Keys>::default();
-    let fakes = Fakes::configured(Panics, |edge| edge.idempotency = idempotency_over(&keys));
+    let fakes = keeping(&Arc::default(), Panics);
     for _ in 0..2 {
         let answer = fakes.service.send(keyed("k", "/api/agent", BODY)).await;
         answer.check(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"Internal server error"}"#);
@@ -369,8 +327,7 @@ async fn a_panic_gives_the_key_free() {
 
 #[tokio::test]
 async fn what_is_no_key_is_refused_before_anything_is_done() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
+    let (keys, [one, _]) = replicas();
     for key in ["", "\"\"", "a b", &"k".repeat(256)] {
         let answer = one.service.send(keyed(key, "/api/agent/async", BODY)).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{key:?}");
@@ -392,8 +349,7 @@ async fn a_body_over_the_limit_is_refused_as_without_a_key() {
 
 #[tokio::test]
 async fn a_store_that_is_away_is_an_answer_and_not_a_second_run() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
+    let (keys, [one, _]) = replicas();
     keys.break_down();
     let answer = one.service.send(keyed("k", "/api/agent/async", BODY)).await;
     assert_eq!((answer.status, answer.header("retry-after")), (StatusCode::SERVICE_UNAVAILABLE, Some("1")));
@@ -404,8 +360,7 @@ async fn a_store_that_is_away_is_an_answer_and_not_a_second_run() {
 
 #[tokio::test]
 async fn requests_without_the_header_and_other_methods_ask_nobody() {
-    let keys = Arc::<Keys>::default();
-    let [one, _] = replicas(&keys);
+    let (keys, [one, _]) = replicas();
     for _ in 0..2 {
         let answer = one.post("/api/agent", BODY).await;
         assert_eq!((answer.status, answer.header(REPLAYED)), (StatusCode::OK, None));
@@ -417,8 +372,7 @@ async fn requests_without_the_header_and_other_methods_ask_nobody() {
 
 #[tokio::test]
 async fn who_is_no_administrator_is_told_so_again_and_nothing_is_kept_of_it() {
-    let keys = Arc::<Keys>::default();
-    let [fakes, _] = replicas(&keys);
+    let (_keys, [fakes, _]) = replicas();
     let path = "/admin/tools/nobody/end-trial";
     for _ in 0..2 {
         let answer = fakes.service.send(keyed("k", path, "{}")).await;
@@ -433,8 +387,7 @@ async fn who_is_no_administrator_is_told_so_again_and_nothing_is_kept_of_it() {
 /// What stood in the way may be gone.
 #[tokio::test]
 async fn a_conflict_is_not_kept() {
-    let keys = Arc::<Keys>::default();
-    let [fakes, _] = replicas(&keys);
+    let (_keys, [fakes, _]) = replicas();
     fakes.post("/api/agent/async", BODY).await;
     let path = "/api/agent/jobs/1/cancel";
     assert_eq!(fakes.post(path, "").await.status, StatusCode::ACCEPTED);

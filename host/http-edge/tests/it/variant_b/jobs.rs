@@ -102,8 +102,7 @@ async fn a_job_that_has_not_ended_can_be_cancelled() {
     let answer = fakes.post("/api/agent/jobs/1/cancel", "").await;
     answer.check(StatusCode::ACCEPTED, r#"{"jobId":"1"}"#);
     let again = fakes.post("/api/agent/jobs/1/cancel", "").await;
-    assert_eq!(again.status, StatusCode::CONFLICT);
-    assert_eq!(again.body, r#"{"error":"The job has already ended"}"#);
+    again.check(StatusCode::CONFLICT, r#"{"error":"The job has already ended"}"#);
 
     fakes.queue.change("1", |job| job.status = JobStatus::Active);
     assert_eq!(fakes.post("/api/agent/jobs/1/cancel", "").await.status, StatusCode::ACCEPTED);

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::errors::{Fails, refused};
+use super::errors::failing;
 use crate::harness::{Answers, Fakes, Log, Panics, bearer, request, token, with};
 
 #[tokio::test]
 async fn a_failed_request_is_logged_with_its_user_and_the_whole_chain() {
-    let fakes = Fakes::with_invoke(Fails(refused()));
+    let fakes = Fakes::with_invoke(failing());
     let request = with(request("POST", "/api/agent?x=zebra", r#"{"query":"zebra"}"#), "x-request-id", "r-1");
     let log = Log::collect();
     fakes.service.send(bearer("u1", request)).await;

@@ -26,7 +26,11 @@ fn serving(tools: EchoTools) -> (Fakes, Arc<SwappedTools>) {
 }
 
 pub(super) fn message(body: &Value) -> Request<Body> {
-    let request = with(request("POST", "/mcp", body.to_string()), "accept", BOTH);
+    posted(body.to_string())
+}
+
+fn posted(body: impl Into<Body>) -> Request<Body> {
+    let request = with(request("POST", "/mcp", body), "accept", BOTH);
     with(request, "content-type", "application/json")
 }
 
@@ -161,10 +165,6 @@ async fn a_caller_lists_and_calls_their_own_tools_in_every_version() {
 async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
     let (fakes, _) = serving(EchoTools::new(&["add"]));
     let list = || message(&asked(1, "tools/list", &json!({})));
-    let post = |body: &str| {
-        let request = with(request("POST", "/mcp", body.to_owned()), "accept", BOTH);
-        with(request, "content-type", "application/json")
-    };
     let get = || with(request("GET", "/mcp", Body::empty()), "accept", "text/event-stream");
     let mut said = String::new();
     for (what, request) in [
@@ -172,10 +172,10 @@ async fn what_is_no_message_in_a_version_that_is_spoken_is_refused() {
         ("another type", with(list(), "content-type", "text/plain")),
         ("a version of tomorrow", with(list(), "mcp-protocol-version", "2031-01-01")),
         ("an odd session", with(list(), "mcp-session-id", &"x".repeat(65))),
-        ("no json", post("{")),
-        ("nothing", post("")),
-        ("no message", post(r#"{"hello": 1}"#)),
-        ("a batch", post("[]")),
+        ("no json", posted("{")),
+        ("nothing", posted("")),
+        ("no message", posted(r#"{"hello": 1}"#)),
+        ("a batch", posted("[]")),
         ("a stream of nothing", with(get(), "accept", "application/json")),
         ("a stream of tomorrow", with(get(), "mcp-protocol-version", "2031-01-01")),
         ("a stream of today", with(get(), "mcp-protocol-version", "2026-07-28")),
@@ -222,8 +222,7 @@ async fn messages_are_read_as_the_bodies_of_the_api_are() {
         let body = format!(
             "\u{feff}{{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"method\":\"tools/call\",\"params\":{params}}}"
         );
-        let request = with(request("POST", "/mcp", body), "accept", BOTH);
-        let answer = send(&fakes, with(request, "content-type", "application/json")).await;
+        let answer = send(&fakes, posted(body)).await;
         assert_eq!((answer.status, &answer.json()["id"]), (StatusCode::OK, &json!(2)), "{answer}");
         assert_eq!(answer.json()["result"]["content"][0]["text"], read.to_string(), "{answer}");
     }
@@ -246,9 +245,7 @@ async fn the_windows_and_the_bounds_of_bodies_are_those_of_the_api() {
     let call = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"add","arguments":{{"a":{digits}}}}}}}"#
     );
-    let digits =
-        with(with(request("POST", "/mcp", call), "accept", BOTH), "content-type", "application/json");
-    assert_eq!(send(&fakes, digits).await.status, StatusCode::OK);
+    assert_eq!(send(&fakes, posted(call)).await.status, StatusCode::OK);
     // Where larger bodies are let in, their values are bounded all the same.
     let fakes = Fakes::configured(Answers, |edge| edge.settings.max_body_bytes = 10 << 20);
     let dense = json!({ "name": "add", "arguments": { "a": vec![json!({ "": 0 }); 30_000] } });
@@ -287,12 +284,7 @@ fn hanging(fakes: &Fakes, session: Option<&str>) -> tokio::task::JoinHandle<Answ
     let router = fakes.service.router();
     let request = bearer("u1", in_session(message(&call(5, "add")), session));
     #[expect(clippy::disallowed_methods, reason = "a client beside the test")]
-    tokio::spawn(async move {
-        let response = router.oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-        Answer { status: parts.status, headers: parts.headers, body: String::from_utf8_lossy(&body).into() }
-    })
+    tokio::spawn(async move { Answer::read(router.oneshot(request).await.unwrap()).await })
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use agent_core::words::{Finish, ModelReply};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::openai::{RESPONSES, events, saying};
+use super::openai::{RESPONSES, events, merged, saying};
 use crate::openapi::unknown_fields;
 
 /// What is wrong with a value that is to have the form of that name, if anything is.
@@ -55,11 +55,7 @@ async fn every_event_and_every_response_has_the_form_that_is_described() {
     ];
     let mut kinds = BTreeSet::new();
     for (name, script, more, end) in cases {
-        let body = |stream: bool| {
-            let mut body = json!({"model": "agent", "input": "hi", "stream": stream});
-            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            body.to_string()
-        };
+        let body = |stream: bool| merged(json!({"model": "agent", "input": "hi", "stream": stream}), &more);
         let streamed = saying(script.clone()).post(RESPONSES, body(true)).await;
         let events = events(&streamed);
         for event in &events {

@@ -242,9 +242,7 @@ async fn a_chat_is_streamed_as_its_words_are_written() {
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     let location = answer.header("content-location").unwrap();
     assert!(location.starts_with("/api/agent/runs/run_"), "{location}");
-    let mut data = data(&answer);
-    assert_eq!(data.pop(), Some("[DONE]"));
-    let chunks: Vec<Value> = data.iter().map(|chunk| serde_json::from_str(chunk).unwrap()).collect();
+    let chunks = events(&answer);
     for chunk in &chunks {
         assert_eq!((&chunk["id"], &chunk["object"]), (&chunks[0]["id"], &json!("chat.completion.chunk")));
     }
@@ -346,11 +344,8 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
         (&json!("tool_calls"), &json!(null))
     );
     assert_eq!(choice["message"]["tool_calls"], json!(calls));
-    let streamed = saying(script())
-        .post(CHAT, merged(serde_json::from_str(&chat(&of_chat)).unwrap(), &json!({"stream": true})))
-        .await;
-    let chunks: Vec<Value> =
-        data(&streamed).iter().filter_map(|chunk| serde_json::from_str(chunk).ok()).collect();
+    let streamed = chat(&json!({"tools": of_chat["tools"], "stream": true}));
+    let chunks = events(&saying(script()).post(CHAT, streamed).await);
     let mut indexed = calls.clone();
     indexed[0]["index"] = json!(0);
     indexed[1]["index"] = json!(1);
@@ -372,13 +367,8 @@ async fn a_call_of_the_clients_function_ends_the_run_and_is_the_clients_to_make(
     repeated[0]["description"] = json!(null);
     repeated[0]["strict"] = json!(false);
     assert_eq!((&whole["status"], &whole["tools"]), (&json!("completed"), &repeated));
-    let streamed = saying(script())
-        .post(
-            RESPONSES,
-            merged(serde_json::from_str(&response(&of_response)).unwrap(), &json!({"stream": true})),
-        )
-        .await;
-    let last = events(&streamed).pop().unwrap();
+    let streamed = response(&json!({"tools": of_response["tools"], "stream": true}));
+    let last = events(&saying(script()).post(RESPONSES, streamed).await).pop().unwrap();
     assert_eq!((&last["type"], items(&last["response"])), (&json!("response.completed"), items(&whole)));
 
     // The answer comes with the conversation, and the model goes on from there.

@@ -420,11 +420,7 @@ async fn what_is_nobodys_or_somebody_elses_to_decide_is_not_found_or_said_in_a_s
     assert!(!events.iter().any(|event| matches!(event, Event::Decided { .. })), "{events:?}");
 
     // By another way meanwhile, and gone on with.
-    let own = Principal::user("u1");
-    let shown = wait.open.wait.shown.digest();
-    let proposed = ProposedDecision { by: own, shown, verdict: Verdict::Approve };
-    bench.waits.decide(&wait.id, &proposed).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    bench.approve().await;
     let late = bench.go_on(&first, json!([answer(asked, false)])).await;
     late.check_error(409, "code", "approval_already_decided");
     // An answer that is sent again, because it may have been lost on its way, is no other decision.

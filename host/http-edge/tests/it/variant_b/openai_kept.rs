@@ -81,18 +81,6 @@ async fn a_conversation_of_the_services_name_has_to_be_there() {
 }
 
 #[tokio::test]
-async fn metadata_are_a_few_short_texts() {
-    let fakes = Fakes::conversing(ScriptedInvoke::answering("hello"));
-    let pairs: Value = (0..17).map(|n| (n.to_string(), json!("x"))).collect();
-    for wrong in [pairs, json!({"a": 1}), json!({"a": "x".repeat(513)}), json!([])] {
-        let refused = fakes.post(RESPONSES, body(&json!({"metadata": wrong}))).await;
-        refused.check_error(400, "param", "metadata");
-    }
-    let answered = fakes.post(RESPONSES, body(&json!({"metadata": {"a": "b"}}))).await.json();
-    assert_eq!(answered["metadata"], json!({"a": "b"}));
-}
-
-#[tokio::test]
 async fn what_is_not_kept_or_is_somebody_elses_does_not_exist() {
     let agent = ScriptedInvoke::answering("hello");
     let fakes = Fakes::conversing(agent.clone());

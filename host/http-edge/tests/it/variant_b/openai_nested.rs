@@ -8,9 +8,9 @@ use agent_core::words::{Message, ModelReply};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::openai::{RESPONSES, data, events};
+use super::openai::{RESPONSES, events};
 use super::openai_approvals::{answer, bench, kinds, pays};
-use crate::harness::{Answer, bearer, request};
+use crate::harness::{bearer, request};
 
 fn begins(tasks: &[&str]) -> ModelReply {
     let calls = tasks.iter().map(|task| ("k", "run_agent", json!({"task": task, "within_seconds": 3600})));
@@ -121,11 +121,6 @@ async fn a_reader_that_leaves_takes_no_turn_from_the_conversation_that_its_answe
     assert_eq!(kept["turns"].as_array().unwrap_or_else(|| panic!("{kept:#}")).len(), 1);
 }
 
-/// The chunks of a UI message stream.
-fn chunks(answer: &Answer) -> Vec<Value> {
-    data(answer).into_iter().filter_map(|chunk| serde_json::from_str(chunk).ok()).collect()
-}
-
 fn types(chunks: &[Value]) -> Vec<&str> {
     chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect()
 }
@@ -136,7 +131,7 @@ async fn an_approval_of_a_child_run_is_a_part_of_a_step_of_its_own_in_the_ai_sdk
         let bench = bench([begins(&["pay ada"]), pays(&[5]), says("as you say"), says("done"), says("bye")]);
         let user = json!({"id": "1", "role": "user", "parts": [{"type": "text", "text": "pay ada"}]});
         let first = bench.fakes.post("/v1/chat", json!({"messages": [user]}).to_string()).await;
-        let first = chunks(&first);
+        let first = events(&first);
         let expected = [
             "start",
             "start-step",
@@ -161,7 +156,7 @@ async fn an_approval_of_a_child_run_is_a_part_of_a_step_of_its_own_in_the_ai_sdk
             json!([step, part("run_agent", &first[2]["toolCallId"], "input-available"), step, answered]);
         let said = json!({"id": "2", "role": "assistant", "parts": parts});
         let second = bench.fakes.post("/v1/chat", json!({"messages": [user, said]}).to_string()).await;
-        let second = chunks(&second);
+        let second = events(&second);
         let own = if approved { "tool-output-available" } else { "tool-output-denied" };
         assert_eq!(types(&second)[..3], ["start", own, "tool-output-available"], "{second:#?}");
         assert_eq!(second[1]["toolCallId"], call["toolCallId"]);

@@ -26,7 +26,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use tower::ServiceExt as _;
 
 use super::open_responses::faults;
-use super::openai::{RESPONSES, events, saying};
+use super::openai::{RESPONSES, events, merged, saying};
 use crate::harness::{Fakes, SECRET, b, token};
 
 /// The client's side of a connection that is served.
@@ -68,9 +68,8 @@ impl Client {
 
     /// Asks for a response, of which nothing is read yet.
     async fn create(&mut self, more: &Value) {
-        let mut message = json!({"type": "response.create", "model": "agent", "input": "hi"});
-        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.send(&message).await;
+        let message = json!({"type": "response.create", "model": "agent", "input": "hi"});
+        self.0.send(Message::text(merged(message, more))).await.unwrap();
     }
 
     /// The next message that is no ping, if there is one.
@@ -174,17 +173,14 @@ async fn a_connection_goes_on_from_its_last_response_that_no_store_has() {
     let unknown = (json!(400), json!("previous_response_not_found"));
     let refused = client.ask(&goes_on).await;
     assert_eq!(code(&refused), (&unknown.0, &unknown.1));
-    let goes_on = |more: Value| {
-        let mut message = json!({"store": false, "previous_response_id": second["id"]});
-        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        message
-    };
-    let elsewhere = Client::open(&fakes).await.ask(&goes_on(json!({}))).await;
+    let mut goes_on = json!({"store": false, "previous_response_id": second["id"]});
+    let elsewhere = Client::open(&fakes).await.ask(&goes_on).await;
     assert_eq!(code(&elsewhere), (&unknown.0, &unknown.1));
-    let output = json!([{"type": "function_call_output", "call_id": "nobody", "output": "x"}]);
-    let failed = client.ask(&goes_on(json!({"input": output}))).await;
+    let again = goes_on.clone();
+    goes_on["input"] = json!([{"type": "function_call_output", "call_id": "nobody", "output": "x"}]);
+    let failed = client.ask(&goes_on).await;
     assert_eq!(code(&failed), (&json!(400), &json!("invalid_value")));
-    let evicted = client.ask(&goes_on(json!({}))).await;
+    let evicted = client.ask(&again).await;
     assert_eq!(code(&evicted), (&unknown.0, &unknown.1));
     // What is stored is found by every connection.
     fakes.windows.fill("user:u1", 0);
@@ -392,9 +388,7 @@ async fn a_shutdown_closes_connections_once_their_response_is_whole() {
     let fakes = service(&agent, &shutdown);
     let (mut busy, mut idle) = (Client::open(&fakes).await, Client::open(&fakes).await);
     busy.create(&json!({})).await;
-    while agent.under_way() == 0 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    agent.until_under_way(1).await;
     shutdown.begin(Instant::now() + Duration::from_secs(20));
     shutdown.end_drain();
     assert_eq!(idle.closed().await, CloseCode::Away);
@@ -408,13 +402,9 @@ async fn a_client_that_leaves_ends_its_run() {
     let fakes = service(&agent, &Shutdown::default());
     let mut client = Client::open(&fakes).await;
     client.create(&json!({})).await;
-    while agent.under_way() == 0 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    agent.until_under_way(1).await;
     drop(client);
-    while agent.under_way() > 0 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    agent.until_under_way(0).await;
     // One that says so is answered.
     let mut polite = Client::open(&fakes).await;
     polite.0.close(None).await.unwrap();

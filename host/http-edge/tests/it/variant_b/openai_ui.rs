@@ -4,7 +4,7 @@ use agent_core::testing::{asks_for, says};
 use agent_core::words::ModelReply;
 use serde_json::{Value, json};
 
-use super::openai::{data, saying};
+use super::openai::{data, events, saying};
 use crate::harness::Answer;
 
 const UI_CHAT: &str = "/v1/chat";
@@ -52,8 +52,7 @@ async fn a_chat_is_answered_step_by_step() {
             "[DONE]",
         ]
     );
-    let chunks: Vec<Value> =
-        data(&answer).into_iter().filter_map(|chunk| serde_json::from_str(chunk).ok()).collect();
+    let chunks = events(&answer);
     let call = &chunks[5];
     assert_eq!(
         (&call["toolName"], &call["input"], &call["dynamic"]),

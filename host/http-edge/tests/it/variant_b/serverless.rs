@@ -4,7 +4,7 @@
 use http::StatusCode;
 use serde_json::json;
 
-use super::errors::{Fails, refused};
+use super::errors::failing;
 use crate::harness::{Answers, Fakes, b};
 
 #[tokio::test]
@@ -19,9 +19,8 @@ async fn a_query_is_answered_with_the_bare_result() {
 #[tokio::test]
 async fn a_failure_is_500_with_its_message_in_production_too() {
     for production in [true, false] {
-        let fakes = Fakes::configured(Fails(refused()), |edge| b(edge).production = production);
+        let fakes = Fakes::configured(failing(), |edge| b(edge).production = production);
         let answer = fakes.post("/api/serverless", r#"{"query":"hi"}"#).await;
-        assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(answer.body, r#"{"error":"the agent run failed"}"#);
+        answer.check(StatusCode::INTERNAL_SERVER_ERROR, r#"{"error":"the agent run failed"}"#);
     }
 }

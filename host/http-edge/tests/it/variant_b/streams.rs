@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::ports::{Epoch, JobQueue as _, Journal, JournalResult, RunStore as _};
+use agent_core::ports::{Epoch, JobQueue as _, Journal as _, RunStore as _};
 use agent_core::testing::{EchoTools, TestQueue, TestRuns, asks_for, failed, says, task};
 use agent_core::words::{Event, FailureKind, JobData, JobStatus, RunOutcome, RunRecord, Task, Usage};
 use axum::body::Body;
-use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::jobs::Jobs;
 use run_service::layers::{Heartbeat, InvokeError};
@@ -15,7 +14,7 @@ use run_service::live::LiveRuns;
 use run_service::streams::RunStores;
 use run_service::testing::{ScriptedInvoke, run_stores, scripted_agent, streams_of};
 use serde_json::json;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::harness::{Answer, Answers, Fakes, b, bearer, request, with};
 
@@ -112,8 +111,7 @@ async fn what_is_refused_before_the_first_event_is_a_plain_answer() {
     let streams = streams_of(busy, kept);
     let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
     let answer = stream(&fakes).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(answer.body, r#"{"error":"Service temporarily unavailable"}"#);
+    answer.check(StatusCode::SERVICE_UNAVAILABLE, r#"{"error":"Service temporarily unavailable"}"#);
     assert_eq!(fakes.get("/api/agent/runs/run_1/events").await.status, StatusCode::NOT_FOUND);
     assert_eq!(fakes.get("/api/agent/jobs/1/events").await.status, StatusCode::NOT_FOUND);
     let invalid = accepting(request("POST", "/api/agent", "{}"));
@@ -161,28 +159,14 @@ async fn a_run_whose_job_was_never_added_is_cancelled() {
     assert!(matches!(store.records()[0].outcome, RunOutcome::Ended { .. }));
 }
 
-/// A journal that takes longer than a heartbeat.
-struct Slow(Arc<TestRuns>);
-
-#[boxed_async]
-impl Journal for Slow {
-    async fn append(&self, run_id: &str, epoch: Epoch, first: u64, events: &[Event]) -> JournalResult {
-        self.0.append(run_id, epoch, first, events).await
-    }
-
-    async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
-        sleep(Duration::from_secs(7)).await;
-        self.0.read(run_id, from).await
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_heartbeat_does_not_interrupt_a_store_that_takes_its_time() {
-    let store = Arc::new(TestRuns::default());
-    store.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();
-    store.save(&agent_core::testing::record("run_1", failed("no"))).await.unwrap();
-    let journal = Arc::new(Slow(store.clone()));
-    let kept = RunStores { journal, records: Some(store), live: LiveRuns::default() };
+    let (journal, records) = (Arc::<TestRuns>::default(), Arc::<TestRuns>::default());
+    journal.append("run_1", Epoch(0), 0, &[Event::from(says("half"))]).await.unwrap();
+    records.save(&agent_core::testing::record("run_1", failed("no"))).await.unwrap();
+    // Longer than a heartbeat.
+    journal.switch.pause_for(7_000);
+    let kept = RunStores { journal, records: Some(records), live: LiveRuns::default() };
     let streams = streams_of(ScriptedInvoke::default(), kept);
     let fakes = Fakes::configured(Answers, |edge| b(edge).streams = Some(streams));
     let followed = timeout(Duration::from_secs(120), fakes.get("/api/agent/runs/run_1/events"));

@@ -2,11 +2,12 @@
 
 use agent_core::ports::{Epoch, Journal as _, ToolSet as _};
 use agent_core::testing::{EchoTools, asks_for, task};
-use agent_core::words::{Event, JobStatus, Principal, ToolCall};
+use agent_core::words::{Event, JobStatus, Principal, ToolCall, WaitKind};
 use axum::body::Body;
 use http::StatusCode;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 
 use crate::harness::{Answer, Answers, Fakes, as_admin, bearer, request, with};
 
@@ -19,6 +20,11 @@ async fn parked() -> (Fakes, String) {
 
 /// Has such a job whose payment has these arguments.
 async fn parked_with(arguments: Value) -> (Fakes, String) {
+    parked_for(WaitKind::Approval, arguments).await
+}
+
+/// Has such a job that waits for this.
+async fn parked_for(kind: WaitKind, arguments: Value) -> (Fakes, String) {
     let fakes = Fakes::with_invoke(Answers);
     assert_eq!(fakes.post("/api/agent/async", r#"{"query":"hi"}"#).await.status, StatusCode::ACCEPTED);
     fakes.queue.change("1", |job| (job.status, job.run_id) = (JobStatus::Parked, "run_1".into()));
@@ -33,7 +39,7 @@ async fn parked_with(arguments: Value) -> (Fakes, String) {
         within: None,
         usage: agent_core::words::Usage::of(200, 28),
     };
-    let wait = agent_core::words::Wait { expires_at: 1 << 50, ..terms.wait(call, began_at) };
+    let wait = agent_core::words::Wait { kind, expires_at: 1 << 50, ..terms.wait(call, began_at) };
     let digest = wait.shown.digest();
     let task = agent_core::words::Task { id: "run_1".into(), ..task("hi") };
     let events = [
@@ -115,6 +121,33 @@ async fn a_decision_that_cannot_be_taken_changes_nothing() {
     let admin = fakes.service.send(as_admin(request("GET", WAIT, Body::empty()))).await;
     assert_eq!(admin.status, StatusCode::OK, "nobody is named, so administrators may decide");
     assert_eq!(fakes.runs.events("run_1"), before);
+}
+
+/// Whoever delivers an event and does not wait for the answer would have it delivered to some of the runs.
+#[tokio::test]
+async fn what_is_decided_and_delivered_is_carried_out_although_the_client_leaves() {
+    for (kind, path, body) in [
+        (WaitKind::Approval, &*format!("{WAIT}/decision"), r#"{"decision":"approve"}"#),
+        (WaitKind::Event, "/api/agent/events/paid", r#"{"key":"1","data":{"euros":60}}"#),
+    ] {
+        let (fakes, digest) = parked_for(kind, json!({ "name": "paid", "key": "1" })).await;
+        let calls = fakes.queue.calls();
+        let begun = async {
+            while fakes.queue.calls() == calls {
+                yield_now().await;
+            }
+        };
+        let sent = bearer("u1", request("POST", path, body.to_owned()));
+        tokio::select! {
+            biased;
+            () = begun => {}
+            _ = fakes.service.send(with(sent, "if-match", &format!("\"{digest}\""))) => panic!("answered"),
+        }
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        assert_eq!(fakes.queue.job("1").status, JobStatus::Waiting, "{path}");
+    }
 }
 
 /// A digest that is copied from the body has no double quotes.

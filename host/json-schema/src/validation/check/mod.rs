@@ -70,7 +70,6 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// One check of one value.
 pub(crate) struct Check<'r, 'f> {
     rules: &'r Rules,
     fuel: &'f mut Fuel,

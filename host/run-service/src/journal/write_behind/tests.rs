@@ -252,6 +252,19 @@ async fn whoever_waits_for_what_has_ended_goes_on_when_it_is_written() {
     assert_eq!((behind.queued(), store.records().len()), (0, 2));
 }
 
+/// As when the write of another one panics.
+#[tokio::test]
+async fn a_run_that_was_taken_and_never_begun_is_lost_and_not_waited_for() {
+    let bench = bench(Backlog::default());
+    bench.run("a");
+    let mut waits = Box::pin(bench.behind.written());
+    assert!(waits.as_mut().now_or_never().is_none());
+    drop(bench.drain.0.take(1, true));
+    waits.now_or_never().expect("it is woken, and nothing is left");
+    assert_eq!((bench.behind.queued(), bench.behind.waiting("a"), bench.lost()), (0, None, 1));
+    assert_eq!(bench.behind.0.held.lock().bytes, 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failed_attempt_that_is_recorded_late_does_not_replace_the_end_of_its_job() {
     let ended = agent_core::testing::ended(StopReason::Completed);

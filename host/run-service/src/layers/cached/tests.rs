@@ -4,10 +4,12 @@ mod passed_on;
 
 use parking_lot::Mutex;
 
+use agent_core::ports::Spawn;
 use agent_core::testing::{
     EchoTools, ScriptedModel, SwappedTools, TestCache, TestJournal, TokioSpawn, asks_for, says,
 };
 use agent_core::words::Options;
+use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::*;
@@ -449,15 +451,37 @@ async fn deleting_waits_for_results_that_are_on_their_way_but_not_for_ever() {
     let cache = Arc::new(TestCache::default());
     let behind = behind(&cache);
     let result = ScriptedInvoke::answer("4").result;
-    let entry = behind.unwritten.add("agent:1", &result).unwrap();
+    let on_its_way = behind.unwritten.add("agent:1", &result).unwrap();
     let start = tokio::time::Instant::now();
     let write = async {
         tokio::time::sleep(PATIENCE / 2).await;
-        behind.unwritten.remove("agent:1", entry);
+        drop(on_its_way);
     };
     let (deleted, ()) = tokio::join!(behind.delete_matching("*"), write);
     assert_eq!((deleted, start.elapsed()), (Ok(0), PATIENCE / 2));
-    behind.unwritten.add("agent:2", &result).unwrap();
+    let _on_its_way = behind.unwritten.add("agent:2", &result).unwrap();
     behind.delete_matching("*").await.unwrap();
     assert_eq!(start.elapsed(), PATIENCE / 2 + PATIENCE * 2);
+}
+
+/// As one that panics is dropped.
+#[tokio::test(start_paused = true)]
+async fn a_result_whose_task_is_dropped_answers_nobody_for_ever() {
+    struct Dropped;
+
+    impl Spawn for Dropped {
+        fn spawn(&self, _name: &'static str, work: BoxFuture<'static, ()>) {
+            drop(work);
+        }
+    }
+
+    let agent = ScriptedInvoke::answering("4");
+    let cache = WriteBehindCache::new(Arc::new(TestCache::default()), Arc::new(Dropped));
+    let (toolbox, noted) = (Arc::new(EchoTools::new(&["echo"])), Arc::new(Noted::default()));
+    let cached = Cached::new(agent.clone(), cache, toolbox, Answerer::new("m".into(), None), noted);
+    for _ in 0..2 {
+        let answer = cached.invoke(Ask::new("r".into(), "q".into())).await;
+        assert_eq!(answer.unwrap().cached, Some(false));
+    }
+    assert_eq!(agent.asked().len(), 2);
 }

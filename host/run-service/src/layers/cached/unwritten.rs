@@ -49,7 +49,7 @@ impl ResultCache for WriteBehindCache {
 }
 
 /// Most results that are on their way at once. They are held in memory, and a cache that does not answer is
-/// given up after a quarter of a second each.
+/// given up after [`PATIENCE`] each.
 const MOST: usize = 1_000;
 
 /// The results, by key.
@@ -61,13 +61,28 @@ pub(super) struct Unwritten {
 
 #[derive(Debug, Default)]
 struct Entries {
-    results: HashMap<String, (Entry, Arc<AgentResult>)>,
+    results: HashMap<String, (u64, Arc<AgentResult>)>,
     added: u64,
 }
 
-/// Tells a result from a later one under the same key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry(u64);
+/// A result that is on its way until this is dropped: when it is written or given up, or with its task.
+pub(super) struct OnItsWay {
+    unwritten: Arc<Unwritten>,
+    key: String,
+    /// Tells it from a later one under the same key.
+    number: u64,
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        let mut entries = self.unwritten.entries.lock();
+        if entries.results.get(&self.key).is_some_and(|(newest, _)| *newest == self.number) {
+            entries.results.remove(&self.key);
+        }
+        drop(entries);
+        self.unwritten.removed.notify_waiters();
+    }
+}
 
 impl Unwritten {
     /// The result under that key.
@@ -76,25 +91,15 @@ impl Unwritten {
     }
 
     /// Adds a result, unless there are too many.
-    pub(super) fn add(&self, key: &str, result: &Arc<AgentResult>) -> Option<Entry> {
+    pub(super) fn add(self: &Arc<Self>, key: &str, result: &Arc<AgentResult>) -> Option<OnItsWay> {
         let mut entries = self.entries.lock();
         if entries.results.len() >= MOST {
             return None;
         }
         entries.added += 1;
-        let entry = Entry(entries.added);
-        entries.results.insert(key.to_owned(), (entry, result.clone()));
-        Some(entry)
-    }
-
-    /// Removes a result that is written or given up.
-    pub(super) fn remove(&self, key: &str, entry: Entry) {
-        let mut entries = self.entries.lock();
-        if entries.results.get(key).is_some_and(|(newest, _)| *newest == entry) {
-            entries.results.remove(key);
-        }
-        drop(entries);
-        self.removed.notify_waiters();
+        let number = entries.added;
+        entries.results.insert(key.to_owned(), (number, result.clone()));
+        Some(OnItsWay { unwritten: self.clone(), key: key.to_owned(), number })
     }
 
     /// Waits until nothing is on its way.

@@ -54,7 +54,6 @@ pub enum Compiler {
     WithTarget,
     /// One that comes with the source of the standard library, which is built along with the tools.
     FromSource {
-        /// The compiler.
         rustc: PathBuf,
         /// A linker for wasm; Debian's compiler comes without.
         linker: PathBuf,

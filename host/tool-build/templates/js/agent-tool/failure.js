@@ -6,7 +6,7 @@ export class Failure extends Error {
   constructor(code, message, meta = {}) {
     super(message);
     this.name = 'Failure';
-    this.code = code;
+    this.code = String(code); // anything else would crash the bindings
     this.meta = Object.entries(meta).filter(([, value]) => value !== undefined).map(([key, value]) => [key, String(value)]);
   }
 
@@ -24,6 +24,7 @@ export class Failure extends Error {
 
   /** The same call may work later; `retryAfterMs` says when. */
   static unavailable(message, retryAfterMs) {
-    return new Failure('unavailable', message, { 'retry-after-ms': retryAfterMs });
+    // The host reads whole numbers.
+    return new Failure('unavailable', message, { 'retry-after-ms': retryAfterMs && Math.ceil(retryAfterMs) });
   }
 }

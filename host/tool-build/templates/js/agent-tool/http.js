@@ -37,7 +37,12 @@ export async function postJson(url, value, headers = {}) {
 }
 
 async function json(response) {
-  const text = await response.text();
+  let text;
+  try {
+    text = await response.text();
+  } catch (error) {
+    throw Failure.unavailable(`the answer broke off: ${error?.message ?? error}`);
+  }
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -26,4 +26,5 @@ class Failure(Exception):
     @classmethod
     def unavailable(cls, message, retry_after_ms=None):
         """The same call may work later; `retry_after_ms` says when."""
-        return cls("unavailable", message, retry_after_ms=retry_after_ms)
+        # The host reads whole numbers, and 0.5 * 1000 is 500.0.
+        return cls("unavailable", message, retry_after_ms=None if retry_after_ms is None else int(retry_after_ms))

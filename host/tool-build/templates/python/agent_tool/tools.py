@@ -59,12 +59,17 @@ class Tool:
             word, names = ("does not take", unknown) if unknown else ("also needs", missing)
             raise Failure.invalid_arguments(f"the tool {word} {', '.join(names)}")
         given = {key: as_whole(value, self.input["properties"][key]) for key, value in given.items()}
-        return host.text(json.dumps(self.function(**given), ensure_ascii=False))
+        # With NaN in it a host would say only that the answer is no JSON; so the log says where it comes from.
+        return host.text(json.dumps(self.function(**given), ensure_ascii=False, allow_nan=False))
 
 
 def as_whole(value, schema):
     """2.0 is an integer to JSON Schema, and none to Python."""
-    kinds = [part.get("type") for part in schema.get("anyOf", [schema])]
+    parts = schema.get("anyOf", [schema])
+    if isinstance(value, list):
+        items = next((part["items"] for part in parts if isinstance(part.get("items"), dict)), {})
+        return [as_whole(item, items) for item in value]
+    kinds = [part.get("type") for part in parts]
     is_whole = isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds
     return int(value) if is_whole else value
 

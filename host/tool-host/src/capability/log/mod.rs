@@ -76,11 +76,6 @@ impl LogState {
     pub(super) fn shown(&self, text: &str, most: usize) -> String {
         printable(&self.0.lock().without_secrets(text), most)
     }
-
-    /// Most bytes of a line.
-    pub(super) fn line_bytes(&self) -> usize {
-        self.0.lock().line_bytes
-    }
 }
 
 impl Lines {

@@ -4,21 +4,13 @@ use serde_json::{Value, json};
 use wit_parser::Resolve;
 
 use super::{Loaded, MEMORY, function};
+use crate::load::contract::tests::leb128;
 
 /// The component with a custom section `package-docs` at its end, as tools add it to a finished component.
 pub(super) fn with_docs(component: &[u8], section: &[u8]) -> Vec<u8> {
-    let length = |mut number: usize| {
-        let mut bytes = Vec::new();
-        while number > 127 {
-            bytes.push(u8::try_from(number % 128).unwrap() | 128);
-            number /= 128;
-        }
-        bytes.push(u8::try_from(number).unwrap());
-        bytes
-    };
     let name = b"package-docs";
-    let content = [&length(name.len()), &name[..], section].concat();
-    [component, &[0], &length(content.len()), &content].concat()
+    let content = [&leb128(name.len()), &name[..], section].concat();
+    [component, &[0], &leb128(content.len()), &content].concat()
 }
 
 /// The section that WIT tools write for a package.
@@ -207,15 +199,8 @@ fn docs_of_what_is_composed_into_a_component_are_not_its_own() {
     let docs =
         section(&json!({ "worlds": { "shop": { "func_exports": { "ring": { "docs": "Explodes." } } } } }));
     let inner = with_docs(&wat::parse_str("(component)").unwrap(), &docs);
-    let mut length = Vec::new();
-    let mut left = inner.len();
-    while left > 127 {
-        length.push(u8::try_from(left % 128).unwrap() | 128);
-        left /= 128;
-    }
-    length.push(u8::try_from(left).unwrap());
     // Section 4 is a component within a component.
-    let bytes = [&component()[..], &[4], &length, &inner].concat();
+    let bytes = [&component()[..], &[4], &leb128(inner.len()), &inner].concat();
     assert_eq!(Loaded::read(&bytes).unwrap().tool("ring").description, "Calls `ring`.");
 }
 

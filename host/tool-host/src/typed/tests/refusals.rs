@@ -1,6 +1,6 @@
 //! What cannot be served, refused by the name of the function and the place in it.
 
-use super::{Loaded, MEMORY, function, refusal};
+use super::{Loaded, MEMORY, function, refusal, samples};
 
 /// A component that exports a function `f` of that type, after what has to be declared for it.
 fn exporting(declared: &str, ty: &str) -> String {
@@ -206,10 +206,11 @@ fn names_and_schemas_that_are_too_long_are_refused() {
 
 #[test]
 fn streams_and_async_functions_do_not_get_past_an_engine_that_has_none() {
+    let engine = samples::engine().unwrap();
     for ty in [r#"(param "s" (stream u8))"#, "(result (future))", "async", "(result error-context)"] {
         let component = format!(r#"(component (import "host" (func $f {ty})))"#);
         let component = wat::parse_str(component).unwrap();
-        let error = wasmtime::component::Component::new(&super::engine(), component).unwrap_err();
+        let error = wasmtime::component::Component::new(&engine, component).unwrap_err();
         let text = format!("{error:?}");
         assert!(text.contains("component model"), "{text}");
     }

@@ -4,15 +4,16 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::generated::{Bits, any_type, identity_component, value_of};
-use super::{Loaded, identity, is_valid};
+use super::{Loaded, is_valid};
 use crate::typed::decode;
+use crate::typed::samples::identity;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_value_comes_back_from_json_as_it_was(ty in any_type(), bits in Bits::any()) {
-        let tool = identity(&ty);
+        let tool = identity(ty.clone());
         let val = value_of(&ty, &mut bits.clone());
         let json = decode::value(&ty, &val).unwrap();
         let text = json.to_string();
@@ -25,7 +26,7 @@ proptest! {
 
     #[test]
     fn what_is_encoded_is_what_the_schema_takes(ty in any_type(), bits in Bits::any(), twist in any::<u64>()) {
-        let tool = identity(&ty);
+        let tool = identity(ty.clone());
         let mut json = decode::value(&ty, &value_of(&ty, &mut bits.clone())).unwrap();
         spoil(&mut json, twist);
         let arguments = json!({ "value": json });

@@ -11,10 +11,9 @@ use agent_core::words::{Principal, ToolOutcome};
 use rustix::process::DumpableBehavior;
 use serde_json::json;
 use tempfile::TempDir;
-use tool_host::ToolLimits;
 
 use super::{eventually, fault, host, set_policy};
-use crate::harness::{Host, limits};
+use crate::harness::{Host, generous};
 
 /// Answers the handshake, lists the tool `a`, and does these lines for a call.
 fn script(call: &str) -> String {
@@ -51,8 +50,7 @@ const SECRET: &str =
 
 /// A host that has the secret, and the folder of its policy.
 async fn host_with_key(policy: &str) -> (Host, TempDir) {
-    let limits = ToolLimits { timeout: Duration::from_secs(20), ..limits() };
-    host(policy, limits, |config| {
+    host(policy, generous(), |config| {
         config.environment = Arc::new(|name: &str| (name == "KEY").then(|| "abc-12345678".to_owned()));
     })
     .await

@@ -10,13 +10,11 @@ use test_servers::{HttpConnection, HttpRequest, HttpServer};
 /// What it answers to a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// Answers with this result.
     Result(Value),
     /// Server-sent events with these messages, and then the stream ends.
     Events(Vec<String>),
     /// A head and a body.
     Raw(String),
-    /// The connection is closed.
     Close,
     /// Nothing.
     Hang,
@@ -41,7 +39,7 @@ pub(crate) struct Fake {
 
 impl Fake {
     /// One that answers the handshake, and every other request by its method and parameters as the function
-    /// says.
+    /// says. That of a request to resume a stream is `GET`.
     pub(crate) async fn new(answer: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> Self {
         let answer: Arc<Answer> = Arc::new(answer);
         let answer = Arc::new(Mutex::new(answer));
@@ -115,7 +113,8 @@ async fn serve(
     has_no_sessions: Arc<AtomicBool>,
 ) -> Option<()> {
     loop {
-        let message = message_of(&connection.read_request().await?);
+        let request = connection.read_request().await?;
+        let message = message_of(&request);
         let (id, method) = (message["id"].clone(), message["method"].as_str());
         let reply = match (method, &id) {
             (Some("initialize"), _) => Reply::Result(json!({
@@ -123,6 +122,10 @@ async fn serve(
                 "capabilities": { "tools": { "listChanged": true } },
                 "serverInfo": { "name": "fake", "version": "0" },
             })),
+            (None, _) if request.is_for("GET ") => {
+                let answer = answer.lock().clone();
+                answer("GET", &Value::Null)
+            }
             (Some(method), id) if !id.is_null() => {
                 let answer = answer.lock().clone();
                 answer(method, &message["params"])
@@ -158,6 +161,21 @@ async fn serve(
             return None;
         }
     }
+}
+
+/// An HTTP status with an error that is of no request.
+pub(crate) fn refusal(status: &str, reason: &str) -> Reply {
+    let error = json!({ "code": -32000, "message": reason });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string();
+    let length = body.len();
+    Reply::Raw(format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    ))
+}
+
+/// Server-sent events as they are, and then the stream ends.
+pub(crate) fn stream(events: &str) -> Reply {
+    Reply::Raw(head_of("text/event-stream", "connection: close") + events)
 }
 
 fn head_of(kind: &str, more: &str) -> String {

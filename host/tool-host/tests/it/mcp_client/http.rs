@@ -7,16 +7,19 @@ use std::time::{Duration, Instant};
 use agent_core::ports::Toolbox;
 use agent_core::words::{Principal, ToolOutcome};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use test_servers::eventually;
-use tool_host::{CallKey, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord, ToolLimits};
+use tool_host::{CallKey, HttpMode, HttpOutcome, HttpRecorder, HttpRequestRecord};
 
-use super::fake::{Fake, Reply, text, tool, tools};
+use super::fake::{Fake, Reply, refusal, stream, text, tool, tools};
 use super::{fault, host};
-use crate::harness::limits;
+use crate::harness::{Host, call_as, generous};
 
-/// Time enough for what is to succeed.
-fn patient() -> ToolLimits {
-    ToolLimits { timeout: Duration::from_secs(20), ..limits() }
+/// A server with the tool `a`, a host under a policy with these lines for it, and the folder of the policy.
+async fn serving(lines: &str) -> (Fake, Host, TempDir) {
+    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
+    let (host, home) = host(&fake.policy(&format!("allow = [\"a\"]\n{lines}")), generous(), |_| {}).await;
+    (fake, host, home)
 }
 
 fn request(method: &str) -> String {
@@ -48,7 +51,7 @@ async fn the_allowed_tools_of_a_server_are_in_the_catalog_and_answer_like_any_to
     let secret =
         "[[mcp.secret]]\nname = \"key\"\nenv = \"KEY\"\nheader = \"authorization\"\nprefix = \"Bearer \"";
     let policy = fake.policy(&format!("allow = [\"search\", \"getUser\"]\ntiers = [\"premium\"]\n{secret}"));
-    let (host, _home) = host(&policy, patient(), |config| {
+    let (host, _home) = host(&policy, generous(), |config| {
         config.environment =
             std::sync::Arc::new(|name: &str| (name == "KEY").then(|| "abc-12345678".to_owned()));
     })
@@ -59,12 +62,7 @@ async fn the_allowed_tools_of_a_server_are_in_the_catalog_and_answer_like_any_to
 
     let premium = Principal { tier: Some("premium".into()), ..Principal::nobody().clone() };
     let set = host.host.current_for(&premium);
-    let ask = async |tool: &str, arguments: Value| {
-        let call = agent_core::words::ToolCall { id: "1".into(), name: tool.into(), arguments };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let request = agent_core::ports::ToolRequest::outside_of_runs("r", &call, deadline);
-        set.call(agent_core::ports::ToolRequest { principal: &premium, ..request }).await
-    };
+    let ask = async |tool: &str, arguments: Value| call_as(&*set, &premium, tool, arguments).await;
     let found = ask("docs_search", json!({ "query": "x" })).await;
     assert_eq!((found.receipt.outcome, found.content.as_str()), (ToolOutcome::Ok, r#"{"query":"x"}"#));
     let component = found.receipt.component.clone().unwrap();
@@ -97,7 +95,7 @@ async fn a_server_that_lists_badly_is_a_fault_and_has_no_tools() {
     };
     let fake = Fake::new(endless).await;
     let policy = fake.policy("allow = [\"a\"]");
-    let (endless, _home) = host(&policy, patient(), |_| {}).await;
+    let (endless, _home) = host(&policy, generous(), |_| {}).await;
     assert!(fault(&endless).contains("says more than it may"), "{}", fault(&endless));
     assert_eq!(fake.count("tools/list"), 10);
 
@@ -114,16 +112,29 @@ async fn a_server_that_lists_badly_is_a_fault_and_has_no_tools() {
     ];
     for (expected, answer) in cases {
         let fake = Fake::new(answer).await;
-        let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+        let (host, _home) = host(&fake.policy("allow = [\"a\"]"), generous(), |_| {}).await;
         assert!(fault(&host).contains(expected), "{expected}: {}", fault(&host));
         assert_eq!(host.names(), Vec::<String>::new(), "{expected}");
     }
 }
 
 #[tokio::test]
+async fn an_empty_cursor_is_that_of_no_page() {
+    let fake = Fake::new(|_, _| Reply::Result(json!({ "tools": [tool("a", "")], "nextCursor": "" }))).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), generous(), |_| {}).await;
+    assert_eq!(
+        (host.names(), fake.count("tools/list")),
+        (vec!["docs_a".to_owned()], 1),
+        "{:?}",
+        host.faults()
+    );
+}
+
+#[tokio::test]
 async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
     type Case = (&'static str, fn(&str, &Value) -> Reply, ToolOutcome, &'static str);
-    let cases: [Case; 7] = [
+    let cases: [Case; 8] = [
+        ("forbids", |_, _| refusal("403 Forbidden", "no"), ToolOutcome::Failed, "HTTP 403 Forbidden: no"),
         ("hangs", |_, _| Reply::Hang, ToolOutcome::TimedOut, "did not finish within"),
         ("floods", |_, _| text(&"x".repeat(3 << 20)), ToolOutcome::OutputLimit, "returned more than"),
         ("says much", |_, _| text(&"x".repeat(2000)), ToolOutcome::OutputLimit, "more than 1000 bytes"),
@@ -150,9 +161,7 @@ async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
         ),
     ];
     for (what, answer, outcome, said) in cases {
-        let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-        let policy = fake.policy("allow = [\"a\"]\nlimits = { timeout-ms = 3000, output-bytes = 1000 }");
-        let (host, _home) = host(&policy, patient(), |_| {}).await;
+        let (fake, host, _home) = serving("limits = { timeout-ms = 3000, output-bytes = 1000 }").await;
         assert_eq!(host.names(), ["docs_a"], "{what}: {:?}", host.faults());
         fake.answers(answer);
         let begun = Instant::now();
@@ -177,8 +186,7 @@ async fn a_call_ends_well_or_in_words_whatever_the_server_does() {
 
 #[tokio::test]
 async fn a_server_may_ask_many_times_whether_somebody_is_there() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    let (fake, host, _home) = serving("").await;
     fake.answers(|_, _| {
         let pings = std::iter::repeat_n(request("ping"), 20);
         Reply::Events(pings.chain([answer(&json!({ "content": [] }))]).collect())
@@ -207,7 +215,7 @@ async fn exchanges_with_a_server_are_recorded_of_no_run() {
     .await;
     let recorded = Arc::new(RecordedRuns::default());
     let recorder = recorded.clone();
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |config| {
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), generous(), |config| {
         config.http = HttpMode::Network { recorder: Some(recorder) };
     })
     .await;
@@ -223,23 +231,30 @@ async fn exchanges_with_a_server_are_recorded_of_no_run() {
 
 #[tokio::test]
 async fn a_session_that_the_server_has_ended_is_begun_anew() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
-    let forgotten = std::sync::atomic::AtomicBool::new(false);
-    fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
-        false => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
-        true => text("here"),
-    });
-    let returned = host.call("docs_a", json!({})).await;
-    assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
-    assert_eq!(fake.count("initialize"), 2);
+    for refused in [
+        Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
+        refusal("400 Bad Request", "No valid session ID provided"),
+    ] {
+        let (fake, host, _home) = serving("").await;
+        let forgotten = std::sync::atomic::AtomicBool::new(false);
+        fake.answers(move |_, _| match forgotten.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            false => refused.clone(),
+            true => text("here"),
+        });
+        let returned = host.call("docs_a", json!({})).await;
+        assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
+        assert_eq!(fake.count("initialize"), 2);
+        // A session that has answered nothing was not forgotten.
+        fake.answers(|_, _| refusal("400 Bad Request", "not this way"));
+        let returned = host.call("docs_a", json!({})).await;
+        assert!(returned.content.contains("HTTP 400 Bad Request: not this way"), "{returned:?}");
+        assert_eq!(fake.count("initialize"), 3);
+    }
 }
 
 #[tokio::test]
 async fn a_server_is_told_that_a_call_was_given_up_and_that_its_session_is_over() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let policy = fake.policy("allow = [\"a\"]\nlimits = { timeout-ms = 1000 }");
-    let (host, _home) = host(&policy, patient(), |_| {}).await;
+    let (fake, host, _home) = serving("limits = { timeout-ms = 1000 }").await;
     fake.answers(|_, _| Reply::Hang);
     let returned = host.call("docs_a", json!({})).await;
     assert_eq!(returned.receipt.outcome, ToolOutcome::TimedOut, "{returned:?}");
@@ -262,7 +277,7 @@ async fn a_server_is_told_that_a_call_was_given_up_and_that_its_session_is_over(
 async fn a_server_without_sessions_is_not_told_that_a_call_was_given_up() {
     let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
     fake.has_no_sessions();
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), generous(), |_| {}).await;
     fake.answers(|_, _| Reply::Close);
     let returned = host.call("docs_a", json!({})).await;
     assert_ne!(returned.receipt.outcome, ToolOutcome::Ok, "{returned:?}");
@@ -277,8 +292,7 @@ async fn a_server_without_sessions_is_not_told_that_a_call_was_given_up() {
 
 #[tokio::test]
 async fn a_call_is_not_made_again_when_its_session_ends_under_it() {
-    let fake = Fake::new(|_, _| tools(&[tool("a", "Does it.")])).await;
-    let (host, _home) = host(&fake.policy("allow = [\"a\"]"), patient(), |_| {}).await;
+    let (fake, host, _home) = serving("").await;
     fake.answers(|_, _| Reply::Events(vec![request("ping"), answer(&json!({ "content": [] }))]));
     fake.refuses_replies();
     let returned = host.call("docs_a", json!({})).await;
@@ -287,11 +301,45 @@ async fn a_call_is_not_made_again_when_its_session_ends_under_it() {
     assert_eq!(fake.count("tools/call"), 1);
 }
 
+/// As 2025-11-25 has it: the server names an event, says how soon to come again, and closes the stream.
+#[tokio::test]
+async fn a_stream_that_the_server_closes_before_the_answer_is_resumed() {
+    const PRIMED: &str = "id: e1\nretry: 1\ndata:\n\n";
+    let (fake, host, _home) = serving("").await;
+    let has_waited = std::sync::atomic::AtomicBool::new(false);
+    fake.answers(move |method, _| match method {
+        "GET" if has_waited.swap(true, std::sync::atomic::Ordering::Relaxed) => {
+            // The third request of the session, behind its handshake and the list.
+            let answer = answer(&json!({ "content": [{ "type": "text", "text": "here" }] }));
+            stream(&format!("data: {}\n\n", answer.replace("\"<id>\"", "3")))
+        }
+        "GET" => stream("id: e2\ndata:\n\n"),
+        _ => stream(PRIMED),
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!((returned.receipt.outcome, returned.content.as_str()), (ToolOutcome::Ok, r#""here""#));
+    let resumed: Vec<_> =
+        fake.received().into_iter().map(|one| one.head).filter(|head| head.starts_with("get ")).collect();
+    assert_eq!(resumed.len(), 2, "{resumed:?}");
+    for (head, id) in resumed.iter().zip(["e1", "e2"]) {
+        assert!(head.contains(&format!("last-event-id: {id}")), "{head}");
+        assert!(head.contains("mcp-session-id: s1"), "{head}");
+    }
+    // The server may have carried the call out.
+    fake.answers(|method, _| match method {
+        "GET" => Reply::Raw("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()),
+        _ => stream(PRIMED),
+    });
+    let returned = host.call("docs_a", json!({})).await;
+    assert_eq!(returned.receipt.outcome, ToolOutcome::Failed, "{returned:?}");
+    assert_eq!(fake.count("tools/call"), 2, "neither is made again");
+}
+
 #[tokio::test]
 async fn nothing_is_sent_to_a_private_address_that_is_not_granted() {
     let fake = Fake::new(|_, _| tools(&[tool("a", "")])).await;
     let policy = fake.policy("allow = [\"a\"]").replace("private = true\n", "");
-    let (host, _home) = host(&policy, patient(), |_| {}).await;
+    let (host, _home) = host(&policy, generous(), |_| {}).await;
     assert!(fault(&host).contains("cannot be reached"), "{}", fault(&host));
     assert_eq!(fake.received().len(), 0);
 }

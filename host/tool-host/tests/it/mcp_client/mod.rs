@@ -9,14 +9,13 @@ mod starting;
 mod warnings;
 
 use std::fs;
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::Toolbox;
 use tempfile::TempDir;
-use tool_host::{Config, PolicyFile, ToolLimits};
+use tool_host::{Config, ToolLimits};
 
-use crate::harness::{Host, Seen, config};
+use crate::harness::{Host, WithPolicy};
 
 /// A host whose policy is this, and the folder of the policy.
 pub(crate) async fn host(
@@ -24,13 +23,12 @@ pub(crate) async fn host(
     limits: ToolLimits,
     change: impl FnOnce(&mut Config),
 ) -> (Host, TempDir) {
-    let (home, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    fs::write(home.path().join("policy.toml"), policy).unwrap();
-    let seen = Arc::new(Seen::default());
-    let mut config = config(tools.path(), limits, seen.clone());
-    config.policy = PolicyFile::At(home.path().join("policy.toml"));
-    change(&mut config);
-    (Host::over(config, tools, seen).await, home)
+    let change = |config: &mut Config| {
+        config.limits = limits;
+        change(config);
+    };
+    let WithPolicy { host, folder } = WithPolicy::start_with(&[], policy, change).await;
+    (host, folder)
 }
 
 /// Writes another policy and has it read.

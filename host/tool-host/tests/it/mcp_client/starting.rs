@@ -10,11 +10,10 @@ use agent_core::ports::{ToolAdmin, Toolbox};
 use agent_core::testing::TestToolVersions;
 use agent_core::words::ToolOutcome;
 use serde_json::json;
-use tool_host::PolicyFile;
 
 use super::fake::{Fake, Reply, text, tool, tools};
 use super::{fault, host, set_policy};
-use crate::harness::{Host, Seen, config, limits};
+use crate::harness::{Host, Seen, config, limits, policy};
 use crate::text::Text;
 
 fn listed(method: &str) -> Reply {
@@ -25,13 +24,12 @@ fn listed(method: &str) -> Reply {
 async fn a_server_that_never_lists_its_tools_is_a_fault_and_the_others_serve() {
     const LIMIT: Duration = Duration::from_millis(500);
     let fake = Fake::new(|_, _| Reply::Hang).await;
-    let (home, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let policy = home.path().join("policy.toml");
-    fs::write(&policy, fake.policy("allow = [\"a\"]")).unwrap();
+    let (policy, _home) = policy(&fake.policy("allow = [\"a\"]"));
+    let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("text.wasm"), Text::default().component()).unwrap();
     let seen = Arc::new(Seen::default());
     let mut config = config(folder.path(), limits(), seen.clone());
-    (config.policy, config.mcp_look_limit) = (PolicyFile::At(policy), LIMIT);
+    (config.policy, config.mcp_look_limit) = (policy, LIMIT);
     let begun = Instant::now();
     let host = Host::begin(config, folder, seen).await;
     tokio::select! {

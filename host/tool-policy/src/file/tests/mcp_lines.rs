@@ -4,7 +4,6 @@ use super::*;
 
 pub(super) const KEYS: &str = "name, digest, users, tiers, roles, url, plain-http, private, command, args, env, allow, limits, secret, approve";
 
-/// The mistakes of an entry with those lines.
 fn mistakes(lines: &str) -> Vec<String> {
     let problems = parse(lines).unwrap_err();
     problems.all().iter().map(ToString::to_string).collect()
@@ -24,7 +23,7 @@ fn a_server_is_read_and_written_as_the_same_grants() {
         (rule.scheme, rule.port, rule.path.as_str(), rule.private),
         (Scheme::Https, 8443, "/mcp", false)
     );
-    assert_eq!((docs.http.len(), &rule.methods), (1, &set(["DELETE", "POST"])));
+    assert_eq!((docs.http.len(), &rule.methods), (1, &set(["DELETE", "GET", "POST"])));
     assert_eq!(docs.secrets["key"].hosts, [rule.host.clone()].into());
     assert_eq!(docs.mcp.as_ref().unwrap().concurrency, Some(4));
     let local = read.mcp("local").unwrap();

@@ -159,7 +159,6 @@ fn required(part: Keywords<'_>) -> BTreeSet<&str> {
     part.required().collect()
 }
 
-/// The place of a member.
 fn member(place: &str, name: &str) -> String {
     let is_plain = !name.is_empty()
         && name.len() <= NAME_BYTES

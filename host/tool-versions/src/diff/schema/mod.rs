@@ -285,7 +285,6 @@ fn has_key(schema: &Value, key: &str) -> bool {
     false
 }
 
-/// A place within another one.
 fn below(place: &str, segment: &str) -> String {
     if place.len() > PLACE_BYTES { place.to_owned() } else { format!("{place}{segment}") }
 }

@@ -18,19 +18,9 @@ impl FakeCluster {
         Self { answer: Ok(answer), asked: Mutex::default() }
     }
 
-    /// Adds a `Content-Encoding` to the answer.
-    pub(crate) fn coded(mut self, coding: &str) -> Self {
-        if let Ok(answer) = &mut self.answer {
-            answer.content_encoding = Some(coding.into());
-        }
-        self
-    }
-
-    /// Adds a `Retry-After` to the answer.
-    pub(crate) fn after(mut self, retry_after: &str) -> Self {
-        if let Ok(answer) = &mut self.answer {
-            answer.retry_after = Some(retry_after.into());
-        }
+    /// The same with something about the answer changed.
+    pub(crate) fn but(mut self, change: impl FnOnce(&mut ClusterAnswer)) -> Self {
+        self.answer.as_mut().map(change).unwrap();
         self
     }
 

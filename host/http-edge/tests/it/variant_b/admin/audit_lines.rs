@@ -3,7 +3,6 @@
 use agent_core::ports::AdminError;
 use http::Request;
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 
 use super::{READING, ROUTES, body_of};
 use crate::harness::{Answers, Fakes, Log, WAITING, as_admin, request, token, with, with_token};
@@ -124,11 +123,8 @@ async fn a_change_whose_client_went_away_is_logged_as_unknown() {
     let fakes = Fakes::with_invoke(Answers);
     fakes.tools.hold_uploads();
     let log = Log::collect();
-    let answer = fakes.service.router().oneshot(as_admin(request("PUT", "/admin/tools/calculator", "\0asm")));
-    tokio::select! {
-        _ = answer => panic!("nobody answered"),
-        () = fakes.tools.begun(1) => {}
-    }
+    let upload = as_admin(request("PUT", "/admin/tools/calculator", "\0asm"));
+    fakes.service.leave(upload, fakes.tools.begun(1)).await;
     let lines = log.audit();
     assert_eq!(lines.len(), 1);
     assert_eq!((&lines[0]["outcome"], &lines[0]["user_id"]), (&json!("unknown"), &json!("a1")));

@@ -3,13 +3,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use agent_core::ports::AdminError;
 use axum::body::{Body, Bytes};
 use futures::{StreamExt, stream};
 use http::{Request, StatusCode};
 use insta::assert_snapshot;
 use serde_json::json;
-use tower::ServiceExt as _;
 
 use crate::harness::{Answer, Answers, Fakes, as_admin, request, token};
 
@@ -211,23 +209,10 @@ async fn a_client_that_goes_away_frees_its_permit() {
     let fakes = Fakes::with_invoke(Answers);
     fakes.tools.hold_uploads();
     for _ in 0..3 {
-        let answer = fakes.service.router().oneshot(as_admin(request("PUT", PATH, "\0asm")));
-        tokio::select! {
-            _ = answer => panic!("nobody answered"),
-            () = fakes.tools.begun(1) => {}
-        }
+        fakes.service.leave(as_admin(request("PUT", PATH, "\0asm")), fakes.tools.begun(1)).await;
     }
     fakes.tools.let_end(1);
     assert_eq!(upload(&fakes, &[], "\0asm").await.status, StatusCode::ACCEPTED);
-}
-
-#[tokio::test]
-async fn a_component_that_cannot_serve_is_422_with_the_reason() {
-    let fakes = Fakes::with_invoke(Answers);
-    fakes.tools.fail_with(AdminError::Refused("it imports wasi:sockets/tcp, which no tool may".into()));
-    let answer = upload(&fakes, &[], "\0asm").await;
-    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert_eq!(answer.body, r#"{"error":"it imports wasi:sockets/tcp, which no tool may"}"#);
 }
 
 /// A request over a socket that waits for `100 Continue`, and the answer that it gets instead.
