@@ -42,12 +42,17 @@ fn asks_model(step: &Step) -> ModelCall {
 }
 
 fn returned(index: usize, name: &str) -> Event {
+    Event::ToolReturned { index, answer: answer_of(name, format!("{name} says hi"), ToolOutcome::Ok) }
+}
+
+/// What a call of that tool is answered by.
+fn answer_of(name: &str, content: String, outcome: ToolOutcome) -> ToolReturn {
     let receipt = ToolReceipt {
         component: Some("c@sha256:1".into()),
         duration_ms: 1.0,
-        ..ToolReceipt::new(name, ToolOutcome::Ok)
+        ..ToolReceipt::new(name, outcome)
     };
-    Event::ToolReturned { index, answer: ToolReturn { content: format!("{name} says hi"), receipt } }
+    ToolReturn { content, receipt }
 }
 
 /// What a driver does with an open call.

@@ -21,32 +21,17 @@ pub trait ConversationStore: Send + Sync {
     /// Claims a conversation for `owner`, which is begun if the user has none of that id and fewer than
     /// [`ClaimTerms::most`] of its kind; of several such claims at once each may begin one. The same owner
     /// may claim it again, and a later attempt [takes it over](super::lease::takes_over).
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> Result<ConversationClaim, ConversationError>;
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult;
 
     /// Makes a claim last for `lease` from now.
-    async fn renew(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, ConversationError>;
+    async fn renew(&self, key: ConversationKey<'_>, owner: &str, lease: Duration) -> TurnsResult<Renewal>;
 
     /// Writes the turns anew and ends the claim, in one step. False when `owner` has lost it: then nothing is
     /// changed.
-    async fn settle(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        turns: &[Turn],
-    ) -> Result<bool, ConversationError>;
+    async fn settle(&self, key: ConversationKey<'_>, owner: &str, turns: &[Turn]) -> TurnsResult<bool>;
 
     /// Ends a claim and leaves the turns as they are. A conversation without one is gone then.
-    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError>;
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> TurnsResult;
 
     /// Keeps what nobody claims, whole: `turns`, and what was `shown` of it. What is there under that key is
     /// replaced, but for the time when it was begun. Beyond `most` of its kind those of the user go that were
@@ -57,10 +42,10 @@ pub trait ConversationStore: Send + Sync {
         turns: &[Turn],
         shown: &str,
         most: Option<u32>,
-    ) -> Result<(), ConversationError>;
+    ) -> TurnsResult;
 
     /// A conversation with its turns, which may be none while its first run is under way.
-    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError>;
+    async fn read(&self, key: ConversationKey<'_>) -> TurnsResult<Option<Conversation>>;
 
     /// A user's conversations that have turns, the one first that was last appended to; of those of one time,
     /// by their [digest](ConversationKey::digest). `after` is the last one of the page before. Responses are
@@ -70,10 +55,10 @@ pub trait ConversationStore: Send + Sync {
         user_id: &str,
         limit: u32,
         after: Option<(SystemTime, &str)>,
-    ) -> Result<Vec<ConversationSummary>, ConversationError>;
+    ) -> TurnsResult<Vec<ConversationSummary>>;
 
     /// Deletes a conversation that nobody holds.
-    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError>;
+    async fn delete(&self, key: ConversationKey<'_>) -> TurnsResult<Deletion>;
 }
 
 /// On which terms a conversation is claimed.
@@ -112,6 +97,12 @@ pub enum Deletion {
     /// There is none.
     Unknown,
 }
+
+/// The result of an operation on a store of conversations.
+pub type TurnsResult<T = ()> = Result<T, ConversationError>;
+
+/// The result of a claim.
+pub type ClaimResult = TurnsResult<ConversationClaim>;
 
 /// Why the store could not do it. It holds no address, no secret and nothing that was said.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -27,7 +27,9 @@ pub mod webhooks;
 
 pub use cache::{CacheError, ResultCache};
 pub use cluster::{Cluster, ClusterAnswer, ClusterError, Forwarded};
-pub use conversations::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion};
+pub use conversations::{
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, TurnsResult,
+};
 pub use http_recordings::{HttpRecording, HttpRecordings, HttpRecordingsError};
 pub use idempotency::{
     IdempotencyError, IdempotencyKey, IdempotencyStore, KeyBounds, KeyClaim, KeyResult, KeyTerms,
@@ -38,10 +40,12 @@ pub use lease::{ClaimTime, LeaseError, LeaseResult, Leases, Renewal};
 pub use model::{Deltas, Model, ModelError, ModelRequest, ToolChoice};
 pub use observer::{AttemptOutcome, CacheUse, Observer, Unobserved, WaitDecided};
 pub use probe::{Probe, ProbeError};
-pub use queue::{AttemptEnd, ChangedJobs, Claim, EarlierClaims, JobChanges, JobQueue, QueueError};
+pub use queue::{
+    AttemptEnd, ChangedJobs, Claim, ClaimedJob, EarlierClaims, JobChanges, JobQueue, QueueError,
+};
 pub use rates::{Hits, RateError, RateWindows, Window, WindowKind};
 pub use retention::{
-    DropStep, EndedItem, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError,
+    DropStep, EndedItem, EndedPage, PageResult, RetainedKind, Retention, RetentionBounds, RetentionError,
     RetentionResult, UNDER_WAY_FOR,
 };
 pub use runs::RunStore;
@@ -52,7 +56,7 @@ pub use tool_admin::{
     AdminAction, AdminError, AdminResult, ComponentView, Operator, ToolAdmin, TrialOptions, TrialRequest,
     Upload,
 };
-pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
+pub use tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError, VersionsResult};
 pub use toolbox::{
     CallEnds, DENIED, LIMIT_EXCEEDED, NestedTools, Preparing, ProgressSink, Question, REJECTED,
     RecordedWorld, ToolFault, ToolRequest, ToolSet, Toolbox, Versions, WaitTerms, WaitingCall,

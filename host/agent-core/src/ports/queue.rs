@@ -100,7 +100,7 @@ pub trait JobQueue: Send + Sync {
     /// Claims the next job under a lease, waiting up to `patience` for one. Jobs whose lease has expired are
     /// among them. `worker` names this process, `address#incarnation`: where it runs, and something that no
     /// other process has.
-    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError>;
+    async fn claim(&self, worker: &str, patience: Duration) -> ClaimedJob;
 
     /// Names this life of the store's server, where one that is restarted may have forgotten the last of what
     /// it acknowledged. `None` where nothing is forgotten.
@@ -131,12 +131,7 @@ pub trait JobQueue: Send + Sync {
     /// Ends an attempt as [`Self::settle`] does, and claims the next job for `worker` in the same step if the
     /// store can do that. `None` does not say that there is no job. Like [`Self::claim`] it is not
     /// cancellation-safe.
-    async fn settle_and_claim(
-        &self,
-        claim: &Claim,
-        end: &AttemptEnd,
-        _worker: &str,
-    ) -> Result<Option<Claim>, QueueError> {
+    async fn settle_and_claim(&self, claim: &Claim, end: &AttemptEnd, _worker: &str) -> ClaimedJob {
         self.settle(claim, end).await.map(|()| None)
     }
 
@@ -259,6 +254,9 @@ pub enum AttemptEnd {
         delay: Duration,
     },
 }
+
+/// The result of asking for a job.
+pub type ClaimedJob = Result<Option<Claim>, QueueError>;
 
 /// Why the queue could not do it. `detail` holds no address and no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

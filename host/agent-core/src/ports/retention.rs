@@ -131,16 +131,11 @@ pub trait Retention: Send + Sync {
 
     /// What ended before `before`, about oldest first: up to `most`, from [`EndedPage::next`] of the page
     /// before on.
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage>;
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult;
 
     /// What has ended and belongs to that user, in any order: up to about `most`. A page may take long to
     /// find, so what is looked through for one is bounded, and it may be empty.
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage>;
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> PageResult;
 
     /// Erases what a place beside the things holds of these as well, where only an age removes it: they are
     /// about to be removed for good. On Redis these are BullMQ's events, which have results.
@@ -165,6 +160,9 @@ pub trait Retention: Send + Sync {
         Ok(false)
     }
 }
+
+/// What looking for a page results in.
+pub type PageResult = RetentionResult<EndedPage>;
 
 /// The result of an operation on a store that is swept.
 pub type RetentionResult<T = ()> = Result<T, RetentionError>;

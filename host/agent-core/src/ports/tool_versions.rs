@@ -47,16 +47,16 @@ pub const MOST_AUDIT_LINES: u32 = 1000;
 pub trait ToolVersions: Send + Sync {
     /// A number that rises with every write of a record: whoever knows the records of this number has nothing
     /// to read.
-    async fn revision(&self) -> Result<u64, VersionsError>;
+    async fn revision(&self) -> VersionsResult<u64>;
 
     /// Every record, by component, each with its own revision, and the number that
     /// [`revision`](Self::revision) had then or before. A record that cannot be read is left out and logged
     /// as a warning, so that one damaged record does not take the others away; [`record`](Self::record) fails
     /// for it, and it still counts for [`write`](Self::write) and [`prune`](Self::prune).
-    async fn records(&self) -> Result<Records, VersionsError>;
+    async fn records(&self) -> VersionsResult<Records>;
 
     /// One record. `None` when there never was one.
-    async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError>;
+    async fn record(&self, name: &str) -> VersionsResult<Option<Versioned>>;
 
     /// Writes a record and the line that says who changed what, both or neither, if its revision is
     /// `expected`, where 0 means that there is none. Returns its new revision. [`VersionsError::Conflict`] if
@@ -68,38 +68,37 @@ pub trait ToolVersions: Send + Sync {
         expected: u64,
         record: &ComponentRecord,
         audit: &AuditLine,
-    ) -> Result<u64, VersionsError>;
+    ) -> VersionsResult<u64>;
 
     /// Keeps a component's bytes under `sha256:…` of them, and its signature under that and the name, which
     /// it is over. Bytes that are kept already stay as they are; a signature replaces that of the same name.
     /// Either way the bytes count as kept now, for [`prune`](Self::prune).
-    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError>;
+    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> VersionsResult;
 
     /// Keeps a component's bytes in the place of those that are kept under the digest and are damaged, which
     /// [`keep`](Self::keep) leaves as they are. Signatures stay.
-    async fn replace(&self, name: &str, digest: &str, component: &KeptComponent)
-    -> Result<(), VersionsError>;
+    async fn replace(&self, name: &str, digest: &str, component: &KeptComponent) -> VersionsResult;
 
     /// The bytes that are kept under a digest, with the signature of that name. The caller checks the digest:
     /// a store is not trusted with it.
-    async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError>;
+    async fn component(&self, name: &str, digest: &str) -> VersionsResult<Option<KeptComponent>>;
 
     /// How many bytes all components have that are kept, whether or not a record names them.
-    async fn kept_bytes(&self) -> Result<u64, VersionsError>;
+    async fn kept_bytes(&self) -> VersionsResult<u64>;
 
     /// Removes components that no record names among its versions or as the one that serves, and that were
     /// last kept `grace` ago or longer. Says how many. Removes counts of trials that no record has, too.
     /// Whoever keeps a component and writes the record that names it within `grace` never loses it, whoever
     /// prunes at the same time.
-    async fn prune(&self, grace: Duration) -> Result<u64, VersionsError>;
+    async fn prune(&self, grace: Duration) -> VersionsResult<u64>;
 
     /// Adds what one replica counted to the counts of a trial, and says the sums. Counts of a trial whose id
     /// no record has may be removed at any time.
-    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> Result<TrialCounts, VersionsError>;
+    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> VersionsResult<TrialCounts>;
 
     /// The last lines about a component, newest first: at most `most`, and at most [`MOST_AUDIT_LINES`]. A
     /// line that cannot be read is left out and logged.
-    async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError>;
+    async fn audit(&self, name: &str, most: u32) -> VersionsResult<Vec<AuditLine>>;
 
     /// Whether records that other processes write are announced here, so that [`announced`](Self::announced)
     /// ends with each. Programs of earlier releases announce nothing.
@@ -145,6 +144,9 @@ pub struct KeptComponent {
     /// What lay beside it as `<name>.wasm.sig`.
     pub signature: Option<Bytes>,
 }
+
+/// The result of an operation on a store of tool versions.
+pub type VersionsResult<T = ()> = Result<T, VersionsError>;
 
 /// Why versions cannot be read or written.
 #[derive(Debug, thiserror::Error)]

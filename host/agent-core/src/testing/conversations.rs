@@ -10,7 +10,10 @@ use tokio::time::Instant;
 
 use super::{Switch, clock};
 use crate::ports::lease::Lease;
-use crate::ports::{ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal};
+use crate::ports::{
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    TurnsResult,
+};
 use crate::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 
 /// Conversations in memory.
@@ -58,19 +61,14 @@ impl StoredConversation {
 }
 
 impl TestConversations {
-    async fn check(&self) -> Result<(), ConversationError> {
+    async fn check(&self) -> TurnsResult {
         self.switch.check().await.map_err(ConversationError::Store)
     }
 }
 
 #[boxed_async]
 impl ConversationStore for TestConversations {
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> Result<ConversationClaim, ConversationError> {
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         self.check().await?;
         let mut all = self.kept.lock();
         if !all.contains_key(&key.digest()) {
@@ -86,24 +84,14 @@ impl ConversationStore for TestConversations {
         Ok(ConversationClaim::Claimed(kept.conversation.turns.clone()))
     }
 
-    async fn renew(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, ConversationError> {
+    async fn renew(&self, key: ConversationKey<'_>, owner: &str, lease: Duration) -> TurnsResult<Renewal> {
         self.check().await?;
         let mut all = self.kept.lock();
         let kept = all.get_mut(&key.digest());
         Ok(kept.map_or(Renewal::Lost, |kept| kept.lease.renew(owner, lease, Instant::now())))
     }
 
-    async fn settle(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        turns: &[Turn],
-    ) -> Result<bool, ConversationError> {
+    async fn settle(&self, key: ConversationKey<'_>, owner: &str, turns: &[Turn]) -> TurnsResult<bool> {
         self.check().await?;
         let mut all = self.kept.lock();
         let Some(kept) = all.get_mut(&key.digest()) else { return Ok(false) };
@@ -115,7 +103,7 @@ impl ConversationStore for TestConversations {
         Ok(true)
     }
 
-    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> TurnsResult {
         self.check().await?;
         let mut all = self.kept.lock();
         if all.get_mut(&key.digest()).is_some_and(|kept| kept.lease.end(owner) && kept.is_nothing()) {
@@ -130,7 +118,7 @@ impl ConversationStore for TestConversations {
         turns: &[Turn],
         shown: &str,
         most: Option<u32>,
-    ) -> Result<(), ConversationError> {
+    ) -> TurnsResult {
         self.check().await?;
         let mut all = self.kept.lock();
         if most.is_none() && !all.contains_key(&key.digest()) {
@@ -150,7 +138,7 @@ impl ConversationStore for TestConversations {
         Ok(())
     }
 
-    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
+    async fn read(&self, key: ConversationKey<'_>) -> TurnsResult<Option<Conversation>> {
         self.check().await?;
         let all = self.kept.lock();
         let read =
@@ -163,7 +151,7 @@ impl ConversationStore for TestConversations {
         user_id: &str,
         limit: u32,
         after: Option<(SystemTime, &str)>,
-    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+    ) -> TurnsResult<Vec<ConversationSummary>> {
         self.check().await?;
         let digest = |id: &str| ConversationKey::conversation(user_id, id).digest();
         let after = after.map(|(at, id)| (std::cmp::Reverse(at), digest(id)));
@@ -185,7 +173,7 @@ impl ConversationStore for TestConversations {
         Ok(theirs.into_iter().take(limit as usize).map(|(_, kept)| summary(kept)).collect())
     }
 
-    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
+    async fn delete(&self, key: ConversationKey<'_>) -> TurnsResult<Deletion> {
         self.check().await?;
         let mut all = self.kept.lock();
         let Some(kept) = all.get(&key.digest()) else { return Ok(Deletion::Unknown) };

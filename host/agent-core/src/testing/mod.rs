@@ -19,8 +19,8 @@ pub use stores::{Switch, TestCache, TestRates, TestRuns};
 pub use tool_versions::TestToolVersions;
 pub use webhooks::TestOutbox;
 pub use words::{
-    answer, asks_for, ended, failed, job, record, record_of_now, reply, result, says, shown, task, tool,
-    user, wait,
+    answer, asks_for, ended, failed, job, receipt_detail, record, record_of_now, reply, result, says, shown,
+    task, tool, user, wait,
 };
 
 use parking_lot::Mutex;

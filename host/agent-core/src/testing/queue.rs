@@ -15,7 +15,7 @@ use super::clock::store_clock;
 use super::queue_state::{Entry, Held, State};
 use super::stores::Switch;
 use crate::ports::queue::{LEASE, address_of, stalled_after};
-use crate::ports::{AttemptEnd, ChangedJobs, Claim, JobChanges, JobQueue, QueueError, Renewal};
+use crate::ports::{AttemptEnd, ChangedJobs, Claim, ClaimedJob, JobChanges, JobQueue, QueueError, Renewal};
 use crate::words::{
     CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, RetryOutcome, WaitDepth,
 };
@@ -229,7 +229,7 @@ impl JobQueue for TestQueue {
         Ok(depth)
     }
 
-    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, worker: &str, patience: Duration) -> ClaimedJob {
         let (until, mut is_first) = (Instant::now() + patience, true);
         loop {
             self.check().await?;
@@ -313,12 +313,7 @@ impl JobQueue for TestQueue {
         Ok(())
     }
 
-    async fn settle_and_claim(
-        &self,
-        claim: &Claim,
-        end: &AttemptEnd,
-        worker: &str,
-    ) -> Result<Option<Claim>, QueueError> {
+    async fn settle_and_claim(&self, claim: &Claim, end: &AttemptEnd, worker: &str) -> ClaimedJob {
         self.check().await?;
         let next = {
             let mut state = self.write();

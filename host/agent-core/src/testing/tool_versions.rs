@@ -16,7 +16,7 @@ use crate::ports::tool_versions::stored::{
     needed_digests,
 };
 use crate::ports::tool_versions::{
-    KeptComponent, MOST_AUDIT_LINES, Records, ToolVersions, Versioned, VersionsError,
+    KeptComponent, MOST_AUDIT_LINES, Records, ToolVersions, Versioned, VersionsError, VersionsResult,
 };
 use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 
@@ -96,7 +96,7 @@ impl TestToolVersions {
         }
     }
 
-    async fn check(&self) -> Result<(), VersionsError> {
+    async fn check(&self) -> VersionsResult {
         self.switch.check().await.map_err(VersionsError::Unavailable)
     }
 }
@@ -113,13 +113,13 @@ impl ToolVersions for TestToolVersions {
         self.announces.load(Ordering::SeqCst)
     }
 
-    async fn revision(&self) -> Result<u64, VersionsError> {
+    async fn revision(&self) -> VersionsResult<u64> {
         self.revisions_asked.fetch_add(1, Ordering::SeqCst);
         self.check().await?;
         Ok(self.state.lock().revision)
     }
 
-    async fn records(&self) -> Result<Records, VersionsError> {
+    async fn records(&self) -> VersionsResult<Records> {
         self.check().await?;
         let state = self.state.lock();
         let readable = |(name, stored): (&String, &StoredRecord)| {
@@ -132,7 +132,7 @@ impl ToolVersions for TestToolVersions {
         })
     }
 
-    async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
+    async fn record(&self, name: &str) -> VersionsResult<Option<Versioned>> {
         self.records_asked.fetch_add(1, Ordering::SeqCst);
         self.check().await?;
         let state = self.state.lock();
@@ -147,7 +147,7 @@ impl ToolVersions for TestToolVersions {
         expected: u64,
         record: &ComponentRecord,
         audit: &AuditLine,
-    ) -> Result<u64, VersionsError> {
+    ) -> VersionsResult<u64> {
         let json = encode_record(name, record)?;
         let line = encode_audit_line(name, audit)?;
         self.writes.check().await.map_err(VersionsError::Unavailable)?;
@@ -166,7 +166,7 @@ impl ToolVersions for TestToolVersions {
         Ok(revision)
     }
 
-    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> VersionsResult {
         check_component(name, digest, component)?;
         self.check().await?;
         let mut state = self.state.lock();
@@ -179,12 +179,7 @@ impl ToolVersions for TestToolVersions {
         Ok(())
     }
 
-    async fn replace(
-        &self,
-        name: &str,
-        digest: &str,
-        component: &KeptComponent,
-    ) -> Result<(), VersionsError> {
+    async fn replace(&self, name: &str, digest: &str, component: &KeptComponent) -> VersionsResult {
         check_component(name, digest, component)?;
         self.check().await?;
         let mut state = self.state.lock();
@@ -193,7 +188,7 @@ impl ToolVersions for TestToolVersions {
         Ok(())
     }
 
-    async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+    async fn component(&self, name: &str, digest: &str) -> VersionsResult<Option<KeptComponent>> {
         self.check().await?;
         let state = self.state.lock();
         let Some((bytes, _)) = state.components.get(digest) else { return Ok(None) };
@@ -201,13 +196,13 @@ impl ToolVersions for TestToolVersions {
         Ok(Some(KeptComponent { bytes: bytes.clone(), signature: signature.cloned() }))
     }
 
-    async fn kept_bytes(&self) -> Result<u64, VersionsError> {
+    async fn kept_bytes(&self) -> VersionsResult<u64> {
         self.check().await?;
         let state = self.state.lock();
         Ok(state.components.values().map(|(bytes, _)| bytes.len() as u64).sum())
     }
 
-    async fn prune(&self, grace: Duration) -> Result<u64, VersionsError> {
+    async fn prune(&self, grace: Duration) -> VersionsResult<u64> {
         self.check().await?;
         let mut state = self.state.lock();
         let now = state.now();
@@ -223,7 +218,7 @@ impl ToolVersions for TestToolVersions {
         Ok(removed)
     }
 
-    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> Result<TrialCounts, VersionsError> {
+    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> VersionsResult<TrialCounts> {
         check_trial(trial)?;
         self.check().await?;
         let mut state = self.state.lock();
@@ -232,7 +227,7 @@ impl ToolVersions for TestToolVersions {
         Ok(sum.clone())
     }
 
-    async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError> {
+    async fn audit(&self, name: &str, most: u32) -> VersionsResult<Vec<AuditLine>> {
         self.check().await?;
         let state = self.state.lock();
         let lines = state.audit.iter().rev().filter(|(of, _)| of == name);

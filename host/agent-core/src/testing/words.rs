@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::words::{
-    AgentResult, Deciders, FailureKind, Finish, Grants, Job, JobStatus, Message, ModelReply, OnExpiry,
-    Options, Principal, RunLimits, RunOutcome, RunRecord, ShownCall, StopReason, Task, ToolCall, ToolHints,
-    ToolSpec, Usage, Wait, WaitKind,
+    AgentResult, Deciders, Exchange, FailureKind, Finish, Grants, Job, JobStatus, Message, ModelReply,
+    OnExpiry, Options, Principal, ReceiptDetail, RunLimits, RunOutcome, RunRecord, ShownCall, StopReason,
+    Task, ToolCall, ToolHints, ToolSpec, Usage, Wait, WaitKind,
 };
 
 /// The task of the run `run_1` of the user `u1`, who says this, without anything chosen.
@@ -122,6 +122,41 @@ pub fn job(id: &str, status: JobStatus) -> Job {
         created_at: UNIX_EPOCH,
         started_at: None,
         finished_at: None,
+    }
+}
+
+/// Everything that can be said of a call, but for a run that it began.
+pub fn receipt_detail() -> ReceiptDetail {
+    ReceiptDetail {
+        policy: Some("sha256:p".into()),
+        arguments: Some("sha256:a".into()),
+        code: Some("unavailable".into()),
+        cause: Some("the server closed the connection".into()),
+        child: None,
+        waited_ms: Some(0.05),
+        instantiate_ms: Some(0.2),
+        run_ms: Some(12.345_678),
+        peak_memory_bytes: Some(3 << 19),
+        fuel: Some(1_000),
+        exchanges: vec![Exchange {
+            scheme: "https".into(),
+            host: "example.org".into(),
+            port: 443,
+            address: Some("192.0.2.1".into()),
+            requests: 2,
+            failures: 1,
+            sent_bytes: 300,
+            received_bytes: 4_000,
+        }],
+        unlisted_requests: 3,
+        refusals: vec!["the policy does not allow http://localhost".into()],
+        unlisted_refusals: 4,
+        secrets: vec!["search-key".into()],
+        effects: true,
+        redactions: 1,
+        attempts: 2,
+        cached: true,
+        per_user: true,
     }
 }
 

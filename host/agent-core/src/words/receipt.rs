@@ -233,40 +233,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::testing::receipt_detail;
 
     fn full() -> ToolReceipt {
-        let exchange = Exchange {
-            scheme: "https".into(),
-            host: "example.org".into(),
-            port: 443,
-            address: Some("192.0.2.1".into()),
-            requests: 2,
-            failures: 1,
-            sent_bytes: 300,
-            received_bytes: 4_000,
-        };
-        let detail = ReceiptDetail {
-            policy: Some("sha256:p".into()),
-            arguments: Some("sha256:a".into()),
-            code: Some("unavailable".into()),
-            cause: Some("the connection was closed".into()),
-            child: Some("01a2".into()),
-            waited_ms: Some(0.1),
-            instantiate_ms: Some(0.2),
-            run_ms: Some(12.345),
-            peak_memory_bytes: Some(1 << 20),
-            fuel: Some(7),
-            exchanges: vec![exchange],
-            unlisted_requests: 3,
-            refusals: vec!["other.example.org is not allowed".into()],
-            unlisted_refusals: 4,
-            secrets: vec!["key".into()],
-            redactions: 5,
-            attempts: 2,
-            cached: true,
-            per_user: true,
-            effects: true,
-        };
+        let detail = ReceiptDetail { child: Some("01a2".into()), ..receipt_detail() };
         ToolReceipt {
             component: Some("c@sha256:1".into()),
             duration_ms: 13.5,

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::{StopReason, Usage};
+use super::{AgentResult, StopReason, Usage};
 
 /// What is known of a run without reading its journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +96,14 @@ pub enum RunOutcome {
         #[serde(default, skip_serializing_if = "FailureKind::is_internal")]
         kind: FailureKind,
     },
+}
+
+impl RunOutcome {
+    /// That of a run with this result.
+    pub fn of(result: &AgentResult) -> Self {
+        let AgentResult { stop_reason, iterations, usage, .. } = *result;
+        Self::Ended { stop_reason, iterations, usage, model: result.model.clone() }
+    }
 }
 
 /// What a client is told of a failure whose error is not at hand any more.

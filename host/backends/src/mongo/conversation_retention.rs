@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use agent_core::ports::{EndedItem, EndedPage, RetainedKind, Retention, RetentionResult};
+use agent_core::ports::{EndedItem, EndedPage, PageResult, RetainedKind, Retention, RetentionResult};
 use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
 use mongodb::Database;
@@ -10,7 +10,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use tokio::sync::OnceCell;
 
 use super::conversations::leased;
-use super::error::{ANSWER_TIMEOUT, QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryResult, answer};
 use super::indexes::make;
 use super::lease::LeasedDocuments;
 use super::time_pages;
@@ -32,7 +32,7 @@ impl MongoConversationRetention {
         Self { leased: leased(database), index: OnceCell::new() }
     }
 
-    async fn ensure_index(&self) -> Result<(), QueryError> {
+    async fn ensure_index(&self) -> QueryResult {
         let keys = || vec![time_pages::order(APPENDED_AT)];
         self.index.get_or_try_init(|| make(&self.leased.documents, keys())).await.map(drop)
     }
@@ -43,7 +43,7 @@ impl MongoConversationRetention {
         sort: Document,
         skip: u64,
         most: i64,
-    ) -> Result<Vec<Document>, QueryError> {
+    ) -> QueryResult<Vec<Document>> {
         answer(async {
             let found =
                 self.leased.documents.find(wanted).sort(sort).skip(skip).limit(most).max_time(ANSWER_TIMEOUT);
@@ -53,7 +53,7 @@ impl MongoConversationRetention {
     }
 
     /// What finds those that nobody holds.
-    async fn idle(&self) -> Result<Document, QueryError> {
+    async fn idle(&self) -> QueryResult<Document> {
         Ok(self.leased.free(self.leased.now().await?))
     }
 }
@@ -83,12 +83,7 @@ impl Retention for MongoConversationRetention {
         Ok(found.first().and_then(time_of).map(DateTime::to_system_time))
     }
 
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage> {
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult {
         self.ensure_index().await?;
         let mut wanted = self.idle().await?;
         wanted.insert("updated_at", doc! { "$lt": DateTime::from_system_time(before) });
@@ -98,7 +93,7 @@ impl Retention for MongoConversationRetention {
         Ok(EndedPage { items: found.iter().filter_map(item).collect(), next })
     }
 
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> PageResult {
         let mut wanted = self.idle().await?;
         wanted.insert("user_id", user_id);
         wanted.insert("_id", doc! { "$gt": from.unwrap_or_default() });

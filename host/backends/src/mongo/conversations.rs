@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::lease::attempts_of;
 use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    TurnsResult,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use boxed_async::boxed_async;
@@ -19,7 +20,7 @@ use mongodb::{Collection, Database};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-use super::error::{ANSWER_TIMEOUT, QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryError, QueryResult, answer};
 use super::indexes::make;
 use super::lease::{LeasedDocuments, after, is_taken};
 
@@ -87,7 +88,7 @@ impl ConversationDocument {
         }
     }
 
-    fn into_conversation(self, now: DateTime) -> Result<Conversation, ConversationError> {
+    fn into_conversation(self, now: DateTime) -> TurnsResult<Conversation> {
         Ok(Conversation {
             id: self.id,
             turns: read_turns(&self.body)?,
@@ -105,22 +106,17 @@ impl MongoConversations {
     }
 
     /// Makes the index that finds a user's, if it is not there. Several processes may at once.
-    async fn ensure_index(&self) -> Result<(), QueryError> {
+    async fn ensure_index(&self) -> QueryResult {
         let keys = || vec![doc! { "user_id": 1 }];
         self.index.get_or_try_init(|| make(&self.documents, keys())).await.map(drop)
     }
 
-    async fn find(&self, key: ConversationKey<'_>) -> Result<Option<ConversationDocument>, QueryError> {
+    async fn find(&self, key: ConversationKey<'_>) -> QueryResult<Option<ConversationDocument>> {
         answer(self.documents.find_one(doc! { "_id": key.digest() }).into_future()).await
     }
 
     /// Begins a conversation for its first owner.
-    async fn begin(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> Result<ConversationClaim, ConversationError> {
+    async fn begin(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         self.ensure_index().await?;
         let now = self.leased.now().await?;
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
@@ -146,7 +142,7 @@ impl MongoConversations {
     }
 
     /// Deletes what a user has of a kind beyond so many, written longest ago.
-    async fn trim(&self, key: ConversationKey<'_>, most: u32) -> Result<(), QueryError> {
+    async fn trim(&self, key: ConversationKey<'_>, most: u32) -> QueryResult {
         let theirs = doc! { "user_id": key.user_id, "kind": key.kind.as_str() };
         let newest_first = doc! { "updated_at": -1, "_id": -1 };
         let old = self.keys(theirs, newest_first, u64::from(most), MOST_TRIMMED).await?;
@@ -157,13 +153,7 @@ impl MongoConversations {
         Ok(())
     }
 
-    async fn keys(
-        &self,
-        wanted: Document,
-        sort: Document,
-        skip: u64,
-        most: i64,
-    ) -> Result<Vec<String>, QueryError> {
+    async fn keys(&self, wanted: Document, sort: Document, skip: u64, most: i64) -> QueryResult<Vec<String>> {
         let documents: Collection<Document> = self.documents.clone_with_type();
         let found: Vec<Document> = answer(async {
             let found = documents.find(wanted).sort(sort).skip(skip).limit(most).max_time(ANSWER_TIMEOUT);
@@ -176,12 +166,7 @@ impl MongoConversations {
 
 #[boxed_async]
 impl ConversationStore for MongoConversations {
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> Result<ConversationClaim, ConversationError> {
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         let now = self.leased.now().await?;
         // A claim of this owner, or of an earlier attempt at the same job, is replaced.
         let replaced = doc! { "$gte": attempts_of(owner), "$lte": owner };
@@ -202,21 +187,11 @@ impl ConversationStore for MongoConversations {
         }
     }
 
-    async fn renew(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, ConversationError> {
+    async fn renew(&self, key: ConversationKey<'_>, owner: &str, lease: Duration) -> TurnsResult<Renewal> {
         Ok(self.leased.renew(&key.digest(), owner, lease).await?)
     }
 
-    async fn settle(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        turns: &[Turn],
-    ) -> Result<bool, ConversationError> {
+    async fn settle(&self, key: ConversationKey<'_>, owner: &str, turns: &[Turn]) -> TurnsResult<bool> {
         let now = self.leased.now().await?;
         let settled = doc! {
             "body": write_turns(turns)?, "turns": count(turns), "updated_at": now,
@@ -225,7 +200,7 @@ impl ConversationStore for MongoConversations {
         Ok(self.leased.change(self.leased.held(&key.digest(), owner), settled).await?)
     }
 
-    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> TurnsResult {
         let held = self.leased.held(&key.digest(), owner);
         let mut empty = held.clone();
         empty.insert("turns", 0_i64);
@@ -240,7 +215,7 @@ impl ConversationStore for MongoConversations {
         turns: &[Turn],
         shown: &str,
         most: Option<u32>,
-    ) -> Result<(), ConversationError> {
+    ) -> TurnsResult {
         self.ensure_index().await?;
         let now = self.leased.now().await?;
         let kept = doc! {
@@ -262,7 +237,7 @@ impl ConversationStore for MongoConversations {
         Ok(())
     }
 
-    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
+    async fn read(&self, key: ConversationKey<'_>) -> TurnsResult<Option<Conversation>> {
         let Some(document) = self.find(key).await? else { return Ok(None) };
         let now = self.leased.now().await?;
         document.into_conversation(now).map(Some)
@@ -273,7 +248,7 @@ impl ConversationStore for MongoConversations {
         user_id: &str,
         limit: u32,
         after: Option<(SystemTime, &str)>,
-    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+    ) -> TurnsResult<Vec<ConversationSummary>> {
         let kind = ConversationKind::Conversation.as_str();
         let mut wanted = doc! { "user_id": user_id, "kind": kind, "turns": { "$gt": 0_i64 } };
         if let Some((at, id)) = after {
@@ -300,7 +275,7 @@ impl ConversationStore for MongoConversations {
         Ok(found.into_iter().map(summary).collect())
     }
 
-    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
+    async fn delete(&self, key: ConversationKey<'_>) -> TurnsResult<Deletion> {
         let mut idle = self.leased.free(self.leased.now().await?);
         idle.insert("_id", key.digest());
         let deleted = answer(self.documents.delete_many(idle).into_future()).await?.deleted_count;
@@ -312,11 +287,11 @@ impl ConversationStore for MongoConversations {
     }
 }
 
-fn write_turns(turns: &[Turn]) -> Result<String, ConversationError> {
+fn write_turns(turns: &[Turn]) -> TurnsResult<String> {
     serde_json::to_string(turns).map_err(|error| ConversationError::Store(error.to_string()))
 }
 
-fn read_turns(body: &str) -> Result<Vec<Turn>, ConversationError> {
+fn read_turns(body: &str) -> TurnsResult<Vec<Turn>> {
     serde_json::from_str(body).map_err(|_error| ConversationError::Unreadable)
 }
 

@@ -10,6 +10,9 @@ use mongodb::error::{Error, ErrorKind, WriteFailure};
 /// or the server would go on with those that nobody waits for.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a question to the server results in.
+pub(super) type QueryResult<T = ()> = Result<T, QueryError>;
+
 /// Why the store did not do what it was asked for.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum QueryError {
@@ -20,7 +23,7 @@ pub(super) enum QueryError {
 }
 
 /// Waits for the server's answer, but not for ever.
-pub(super) async fn answer<T>(asked: impl IntoFuture<Output = Result<T, Error>>) -> Result<T, QueryError> {
+pub(super) async fn answer<T>(asked: impl IntoFuture<Output = Result<T, Error>>) -> QueryResult<T> {
     match tokio::time::timeout(ANSWER_TIMEOUT, asked).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => {

@@ -8,7 +8,7 @@ use mongodb::bson::{Document, doc};
 use mongodb::{Collection, IndexModel};
 use tokio::sync::OnceCell;
 
-use super::error::{QueryError, answer};
+use super::error::{QueryResult, answer};
 use super::time_pages;
 
 /// The field of a record that says when its run ended.
@@ -31,7 +31,7 @@ impl Indexes {
     /// Makes them if they are not there. Several processes may at once, and writes go on meanwhile. Where
     /// there are many records, an earlier release has made the index of jobs, and retention makes the other
     /// ones, for which no request waits.
-    pub(super) async fn ensure<T: Send + Sync>(&self, records: &Collection<T>) -> Result<(), QueryError> {
+    pub(super) async fn ensure<T: Send + Sync>(&self, records: &Collection<T>) -> QueryResult {
         let made = self.0.get_or_try_init(|| async {
             let mut keys = vec![doc! { "job_id": 1 }];
             if answer(records.estimated_document_count().into_future()).await? <= FEW_RECORDS {
@@ -50,17 +50,14 @@ pub(super) struct OrderIndexes(OnceCell<()>);
 
 impl OrderIndexes {
     /// Makes them if they are not there.
-    pub(super) async fn ensure(&self, records: &Collection<Document>) -> Result<(), QueryError> {
+    pub(super) async fn ensure(&self, records: &Collection<Document>) -> QueryResult {
         let keys = || vec![time_pages::order(ENDED_AT), doc! { "outcome": 1, ENDED_AT: 1 }, order_of_users()];
         self.0.get_or_try_init(|| make(records, keys())).await.map(drop)
     }
 }
 
 /// Makes indexes of these keys, but for those that are there.
-pub(super) async fn make<T: Send + Sync>(
-    documents: &Collection<T>,
-    keys: Vec<Document>,
-) -> Result<(), QueryError> {
+pub(super) async fn make<T: Send + Sync>(documents: &Collection<T>, keys: Vec<Document>) -> QueryResult {
     let indexes = keys.into_iter().map(|keys| IndexModel::builder().keys(keys).build());
     answer(documents.create_indexes(indexes).into_future()).await.map(drop)
 }

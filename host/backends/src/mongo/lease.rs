@@ -9,7 +9,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use mongodb::error::{ErrorKind, WriteFailure};
 use mongodb::{Collection, Database};
 
-use super::error::{QueryError, answer};
+use super::error::{QueryError, QueryResult, answer};
 
 /// Code of a document whose key is taken.
 const DUPLICATE_KEY: i32 = 11_000;
@@ -35,7 +35,7 @@ impl LeasedDocuments {
         Self { database: database.clone(), documents: database.collection(collection), owner, until }
     }
 
-    pub(super) async fn now(&self) -> Result<DateTime, QueryError> {
+    pub(super) async fn now(&self) -> QueryResult<DateTime> {
         store_time(&self.database).await
     }
 
@@ -55,12 +55,12 @@ impl LeasedDocuments {
     }
 
     /// Changes the document that this finds. Says whether there was one.
-    pub(super) async fn change(&self, found: Document, set: Document) -> Result<bool, QueryError> {
+    pub(super) async fn change(&self, found: Document, set: Document) -> QueryResult<bool> {
         let changed = self.documents.update_one(found, doc! { "$set": set });
         Ok(answer(changed.into_future()).await?.matched_count > 0)
     }
 
-    pub(super) async fn renew(&self, id: &str, owner: &str, lease: Duration) -> Result<Renewal, QueryError> {
+    pub(super) async fn renew(&self, id: &str, owner: &str, lease: Duration) -> QueryResult<Renewal> {
         let now = self.now().await?;
         self.change(self.held(id, owner), self.claimed(owner, now, lease)).await.map(Renewal::of_holder)
     }
@@ -105,7 +105,7 @@ impl Leases for MongoLeases {
 }
 
 /// The time by the server's clock.
-pub(super) async fn store_time(database: &Database) -> Result<DateTime, QueryError> {
+pub(super) async fn store_time(database: &Database) -> QueryResult<DateTime> {
     let hello = answer(database.run_command(doc! { "hello": 1 }).into_future()).await?;
     Ok(hello.get_datetime("localTime").copied().unwrap_or_else(|_absent| DateTime::now()))
 }

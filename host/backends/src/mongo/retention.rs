@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use agent_core::ports::{
-    EndedItem, EndedPage, HttpRecordings, RetainedKind, Retention, RetentionError, RetentionResult,
-    UNDER_WAY_FOR,
+    EndedItem, EndedPage, HttpRecordings, PageResult, RetainedKind, Retention, RetentionError,
+    RetentionResult, UNDER_WAY_FOR,
 };
 use boxed_async::boxed_async;
 use futures::TryStreamExt as _;
@@ -15,7 +15,7 @@ use mongodb::bson::{DateTime, Document, doc};
 use mongodb::{Collection, Database};
 
 use super::documents::events_of;
-use super::error::{ANSWER_TIMEOUT, QueryError, answer};
+use super::error::{ANSWER_TIMEOUT, QueryError, QueryResult, answer};
 use super::indexes::{ENDED_AT, OrderIndexes};
 use super::lease::store_time;
 use super::time_pages;
@@ -63,7 +63,7 @@ impl MongoRetention {
     }
 
     /// Records with these, as far as a page needs them.
-    async fn find(&self, filter: Document, sort: Document, most: i64) -> Result<Vec<Document>, QueryError> {
+    async fn find(&self, filter: Document, sort: Document, most: i64) -> QueryResult<Vec<Document>> {
         let fields = doc! { "_id": 1, "job_id": 1, "user_id": 1, "finished_at": 1 };
         answer(async {
             let found = self.records.find(filter).sort(sort).limit(most).projection(fields);
@@ -101,12 +101,7 @@ impl Retention for MongoRetention {
         Ok(found.first().and_then(end_of).map(DateTime::to_system_time))
     }
 
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage> {
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult {
         self.indexes.ensure(&self.records).await?;
         let mut wanted = doc! { "finished_at": { "$lt": DateTime::from_system_time(before) } };
         time_pages::go_on(&mut wanted, ENDED_AT, from);
@@ -121,7 +116,7 @@ impl Retention for MongoRetention {
 
     /// Erasing a user is rare, and an index for it would cost every run something: all records are looked
     /// through.
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> PageResult {
         let mut after = from.map_or_else(Document::new, |from| doc! { "_id": { "$gt": from } });
         let under_way = self.under_way().await?;
         after.insert("$nor", [under_way]);

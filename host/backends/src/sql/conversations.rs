@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::ports::lease::attempts_of;
 use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Deletion, Renewal,
+    TurnsResult,
 };
 use agent_core::words::{Conversation, ConversationKey, ConversationKind, ConversationSummary, Turn};
 use boxed_async::boxed_async;
@@ -140,12 +141,7 @@ impl SqlConversations {
 
 #[boxed_async]
 impl ConversationStore for SqlConversations {
-    async fn claim(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        terms: ClaimTerms,
-    ) -> Result<ConversationClaim, ConversationError> {
+    async fn claim(&self, key: ConversationKey<'_>, owner: &str, terms: ClaimTerms) -> ClaimResult {
         if let Some(body) = self.try_claim(key, owner, terms).await.map_err(failed)? {
             return Ok(ConversationClaim::Claimed(read_turns(body)?));
         }
@@ -164,27 +160,17 @@ impl ConversationStore for SqlConversations {
         }
     }
 
-    async fn renew(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        lease: Duration,
-    ) -> Result<Renewal, ConversationError> {
+    async fn renew(&self, key: ConversationKey<'_>, owner: &str, lease: Duration) -> TurnsResult<Renewal> {
         renew(&self.pool, &RENEW, &[&key.digest(), owner], lease).await.map_err(failed)
     }
 
-    async fn settle(
-        &self,
-        key: ConversationKey<'_>,
-        owner: &str,
-        turns: &[Turn],
-    ) -> Result<bool, ConversationError> {
+    async fn settle(&self, key: ConversationKey<'_>, owner: &str, turns: &[Turn]) -> TurnsResult<bool> {
         let (body, holder) = (write_turns(turns)?, [&*key.digest(), owner]);
         let given = [Given::Text(&body), Given::Number(count(turns))];
         change(&self.pool, &SETTLE, &holder, &given).await.map_err(failed)
     }
 
-    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> Result<(), ConversationError> {
+    async fn release(&self, key: ConversationKey<'_>, owner: &str) -> TurnsResult {
         let holder = [&*key.digest(), owner];
         for sql in &*RELEASE {
             change(&self.pool, sql, &holder, &[]).await.map_err(failed)?;
@@ -198,7 +184,7 @@ impl ConversationStore for SqlConversations {
         turns: &[Turn],
         shown: &str,
         most: Option<u32>,
-    ) -> Result<(), ConversationError> {
+    ) -> TurnsResult {
         let body = write_turns(turns)?;
         let Some(most) = most else {
             return writing!(&self.pool, db => {
@@ -224,7 +210,7 @@ impl ConversationStore for SqlConversations {
         Ok(())
     }
 
-    async fn read(&self, key: ConversationKey<'_>) -> Result<Option<Conversation>, ConversationError> {
+    async fn read(&self, key: ConversationKey<'_>) -> TurnsResult<Option<Conversation>> {
         let row: Option<Row> =
             reading!(&self.pool, db => sqlx::query_as(READ).bind(key.digest()).fetch_optional(db))
                 .map_err(failed)?;
@@ -236,7 +222,7 @@ impl ConversationStore for SqlConversations {
         user_id: &str,
         limit: u32,
         after: Option<(SystemTime, &str)>,
-    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+    ) -> TurnsResult<Vec<ConversationSummary>> {
         let (time, key) = match after {
             Some((at, id)) => (to_ms(at), ConversationKey::conversation(user_id, id).digest()),
             None => (i64::MAX, String::new()),
@@ -256,7 +242,7 @@ impl ConversationStore for SqlConversations {
         Ok(rows.into_iter().map(summary).collect())
     }
 
-    async fn delete(&self, key: ConversationKey<'_>) -> Result<Deletion, ConversationError> {
+    async fn delete(&self, key: ConversationKey<'_>) -> TurnsResult<Deletion> {
         let changed = writing!(&self.pool, db => {
             sqlx::query(DELETE).bind(key.digest()).execute(db).map_ok(|done| done.rows_affected())
         })
@@ -270,7 +256,7 @@ impl ConversationStore for SqlConversations {
 }
 
 impl Row {
-    fn into_conversation(self) -> Result<Conversation, ConversationError> {
+    fn into_conversation(self) -> TurnsResult<Conversation> {
         Ok(Conversation {
             id: self.id,
             turns: read_turns(self.body)?,
@@ -282,12 +268,12 @@ impl Row {
     }
 }
 
-fn write_turns(turns: &[Turn]) -> Result<String, ConversationError> {
+fn write_turns(turns: &[Turn]) -> TurnsResult<String> {
     let json = serde_json::to_string(turns).map_err(|error| ConversationError::Store(error.to_string()))?;
     Ok(escape(&json).into_owned())
 }
 
-fn read_turns(body: String) -> Result<Vec<Turn>, ConversationError> {
+fn read_turns(body: String) -> TurnsResult<Vec<Turn>> {
     serde_json::from_str(&unescape(body)).map_err(|_error| ConversationError::Unreadable)
 }
 

@@ -153,9 +153,14 @@ async fn attempts_are_as_many_as_the_producer_asked_for() {
         let job = producer.add("invoke", json!({"query": "q", "userId": "u1"}));
         let job = if let Some(asked) = asked { job.attempts(asked) } else { job };
         let id = job.await.unwrap().id().to_owned();
-        for _ in 0..made {
+        let mut run_id = None;
+        for number in 0..made {
+            if asked.is_some() {
+                assert_eq!(status(&queue, &id).await, JobStatus::Waiting, "made again at once");
+            }
             let claim = claim_next(&queue).await;
-            assert_eq!(claim.job_id, id);
+            assert_eq!((&claim.job_id, claim.attempts_made), (&id, number));
+            assert_eq!(*run_id.get_or_insert(claim.run_id.clone()), claim.run_id, "the run goes on");
             queue.settle(&claim, &AttemptEnd::Failed { error: "no".into(), retry: true }).await.unwrap();
         }
         let job = queue.read(&id).await.unwrap().unwrap();
@@ -357,7 +362,7 @@ async fn a_repeatable_job_of_bullmq_5_is_worked_on_and_none_follows() {
     assert_eq!(queue.depth().await.unwrap(), agent_core::words::Depth::default());
 }
 
-async fn schedule_hourly(server: &Redis) {
+pub(crate) async fn schedule_hourly(server: &Redis) {
     let producer = official(server).await;
     let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
     let data = json!({"query": "q", "userId": "u1"});
@@ -417,21 +422,6 @@ async fn a_scheduler_survives_a_redis_that_refuses_its_next_iteration_for_a_whil
     let claim = claim_next(&queue).await;
     assert!(claim.data.is_ok(), "{claim:?}");
     assert_eq!(queue.depth().await.unwrap().delayed, 1);
-}
-
-#[tokio::test]
-async fn a_failed_attempt_without_a_wait_is_made_again_at_once() {
-    let (server, queue) = start().await;
-    let producer = official(&server).await;
-    let job = producer.add("invoke", json!({"query": "q", "userId": "u1"})).attempts(2).await.unwrap();
-    let claim = claim_next(&queue).await;
-    let no = AttemptEnd::Failed { error: "not yet".into(), retry: true };
-    queue.settle(&claim, &no).await.unwrap();
-    assert_eq!(status(&queue, job.id()).await, JobStatus::Waiting);
-    let again = claim_next(&queue).await;
-    assert_eq!((&again.run_id, again.attempts_made), (&claim.run_id, 1), "the run goes on");
-    queue.settle(&again, &no).await.unwrap();
-    assert_eq!(status(&queue, job.id()).await, JobStatus::Failed);
 }
 
 #[tokio::test]

@@ -11,12 +11,13 @@ use agent_core::words::JobData;
 use backends::memory::{MemoryCache, MemoryWindows};
 use proptest::test_runner::{Config, TestRunner};
 use redis_stores::bullmq::BullQueue;
-use redis_stores::redis::{Redis, RedisCache, RedisIdempotency, RedisProbe, RedisWindows};
+use redis_stores::redis::{Redis, RedisCache, RedisIdempotency, RedisKeyValues, RedisProbe, RedisWindows};
 use run_service::rates::FallbackRates;
 use test_servers::eventually;
 
+use crate::bullmq::connect;
 use crate::contract::cache::result;
-use crate::contract::idempotency;
+use crate::contract::{idempotency, key_value};
 
 mod cache {
     crate::contract::cache::test_all!(test_each(super::open_cache));
@@ -53,10 +54,43 @@ async fn open_keys() -> idempotency::Bench {
     idempotency::Bench { store: open(), peer: open(), _guard: Box::new(server) }
 }
 
-/// Somebody else who has the store open.
-async fn connect(server: &test_servers::Redis) -> redis::aio::MultiplexedConnection {
-    let client = redis::Client::open(server.url()).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
+/// The suites of what lies on Redis beside jobs, in turn on what `$start` gives and `$open` empties.
+macro_rules! suites_in_turn {
+    ($server:ty, $start:path, $open:path) => {
+        crate::redis::suites_in_turn! { $server, $start, $open:
+            cached: cache, cache_in;
+            windows: rates, windows_in;
+            keys: idempotency, keys_in;
+            values: key_value, values_in;
+        }
+    };
+    ($server:ty, $start:path, $open:path: $($name:ident: $suite:ident, $bench:ident;)+) => { $(
+        mod $name {
+            async fn open(server: &$server) -> crate::contract::$suite::Bench {
+                crate::redis::$bench($open(server).await)
+            }
+            crate::contract::$suite::test_all!(test_in_turn($start, open));
+        }
+    )+ };
+}
+pub(crate) use suites_in_turn;
+
+pub(crate) fn cache_in(redis: Redis) -> crate::contract::cache::Bench {
+    (Box::new(RedisCache::new(redis)), Box::new(()))
+}
+
+pub(crate) fn windows_in(redis: Redis) -> crate::contract::rates::Bench {
+    (Box::new(RedisWindows::new(redis)), Box::new(()))
+}
+
+pub(crate) fn keys_in(redis: Redis) -> idempotency::Bench {
+    let open = || Arc::new(RedisIdempotency::new(redis.clone()).with_bounds(idempotency::BOUNDS));
+    idempotency::Bench { store: open(), peer: open(), _guard: Box::new(()) }
+}
+
+pub(crate) fn values_in(redis: Redis) -> key_value::Bench {
+    let open = || Arc::new(RedisKeyValues::new(&redis));
+    key_value::Bench { store: open(), peer: open(), _guard: Box::new(()) }
 }
 
 #[tokio::test]

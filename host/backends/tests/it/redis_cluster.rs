@@ -11,31 +11,19 @@ use agent_core::ports::{
 };
 use agent_core::words::{JobQuery, JobStatus};
 use redis_stores::bullmq::{BullQueue, BullRetention};
-use redis_stores::redis::{
-    Redis, RedisCache, RedisCheck, RedisIdempotency, RedisKeyValues, RedisProbe, RedisUse, RedisWindows,
-};
+use redis_stores::redis::{Redis, RedisCache, RedisCheck, RedisProbe, RedisUse, RedisWindows};
 use test_servers::{RedisCluster, eventually, within};
 
 use crate::bullmq::{LEASE, completed, data};
 use crate::contract::cache::result;
+use crate::contract::queue;
 use crate::contract::retention::ended_before;
-use crate::contract::{cache, idempotency, key_value, queue, rates};
 
-mod cached {
-    crate::contract::cache::test_all!(test_in_turn(super::start, super::open_cache));
-}
-
-mod windows {
-    crate::contract::rates::test_all!(test_in_turn(super::start, super::open_windows));
-}
-
-mod keys {
-    crate::contract::idempotency::test_all!(test_in_turn(super::start, super::open_keys));
-}
-
-mod values {
-    crate::contract::key_value::test_all!(test_in_turn(super::start, super::open_values));
-}
+crate::redis::suites_in_turn!(
+    test_servers::RedisCluster,
+    crate::redis_cluster::start,
+    crate::redis_cluster::open
+);
 
 mod one_shard {
     crate::contract::queue::test_all!(test_in_turn(super::start, super::open_one_shard));
@@ -84,26 +72,6 @@ async fn start() -> Option<RedisCluster> {
 async fn open(cluster: &RedisCluster) -> Redis {
     cluster.empty().await;
     Redis::open(&cluster.url()).unwrap()
-}
-
-async fn open_cache(cluster: &RedisCluster) -> cache::Bench {
-    (Box::new(RedisCache::new(open(cluster).await)), Box::new(()))
-}
-
-async fn open_windows(cluster: &RedisCluster) -> rates::Bench {
-    (Box::new(RedisWindows::new(open(cluster).await)), Box::new(()))
-}
-
-async fn open_keys(cluster: &RedisCluster) -> idempotency::Bench {
-    let redis = open(cluster).await;
-    let open = || Arc::new(RedisIdempotency::new(redis.clone()).with_bounds(idempotency::BOUNDS));
-    idempotency::Bench { store: open(), peer: open(), _guard: Box::new(()) }
-}
-
-async fn open_values(cluster: &RedisCluster) -> key_value::Bench {
-    let redis = open(cluster).await;
-    let open = || Arc::new(RedisKeyValues::new(&redis));
-    key_value::Bench { store: open(), peer: open(), _guard: Box::new(()) }
 }
 
 async fn open_one_shard(cluster: &RedisCluster) -> queue::Bench {

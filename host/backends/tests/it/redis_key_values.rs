@@ -38,8 +38,7 @@ struct Other(MultiplexedConnection);
 
 impl Other {
     async fn connect(server: &test_servers::Redis) -> Self {
-        let client = redis::Client::open(server.url()).unwrap();
-        Self(client.get_multiplexed_async_connection().await.unwrap())
+        Self(crate::bullmq::connect(server).await)
     }
 
     async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
@@ -171,16 +170,6 @@ async fn nothing_is_added_twice_when_connections_are_lost() {
         let killed: u64 = other.ask(&["CLIENT", "KILL", "TYPE", "normal"]).await;
         assert_eq!(killed, 1, "the one connection of the store");
     }
-}
-
-#[tokio::test]
-async fn scripts_are_loaded_again_when_redis_has_forgotten_them() {
-    let server = test_servers::Redis::start().await;
-    let (store, mut other) = (open(&server), Other::connect(&server).await);
-    store.add(SPACE, "n", 1).await.unwrap();
-    let _: () = other.ask(&["SCRIPT", "FLUSH"]).await;
-    assert_eq!(store.add(SPACE, "n", 1).await.unwrap(), 2);
-    assert_eq!(store.get(SPACE, "n").await.unwrap().as_deref(), Some(&b"2"[..]));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use test_servers::{PATIENCE, Redis};
 use uuid::Uuid;
 
-use crate::bullmq::{claim_next, official};
+use crate::bullmq::{claim_next, connect, official, schedule_hourly};
 use crate::contract::queue::completed;
 use crate::contract::retention::{Bench, DAY, Things, ended_before, ended_of};
 
@@ -32,6 +32,13 @@ async fn open() -> Bench {
     Bench { store, peer, leases, things: Box::new(things), _guard: Box::new(server) }
 }
 
+async fn start() -> (Redis, JobThings, BullRetention) {
+    let server = Redis::start().await;
+    let jobs = JobThings::open(&server).await;
+    let store = BullRetention::new(&jobs.queue);
+    (server, jobs, store)
+}
+
 fn queue(server: &Redis) -> BullQueue {
     BullQueue::new(&Store::open(&server.url()).unwrap(), None)
 }
@@ -44,9 +51,7 @@ struct JobThings {
 
 impl JobThings {
     async fn open(server: &Redis) -> Self {
-        let client = redis::Client::open(server.url()).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
-        Self { queue: queue(server), connection }
+        Self { queue: queue(server), connection: connect(server).await }
     }
 
     /// Ends the job that is claimed next, as long ago as that.
@@ -116,9 +121,7 @@ async fn found(store: &BullRetention) -> Vec<String> {
 
 #[tokio::test]
 async fn what_a_producer_asked_to_keep_is_kept_and_what_nobody_asked_for_goes() {
-    let server = Redis::start().await;
-    let jobs = JobThings::open(&server).await;
-    let store = BullRetention::new(&jobs.queue);
+    let (_server, jobs, store) = start().await;
     let mut to_go = Vec::new();
     for (option, asked, goes) in [
         ("removeOnComplete", Value::Null, true),
@@ -168,15 +171,11 @@ async fn the_end_of_a_job_of_ours_removes_nothing_that_others_asked_to_keep() {
 
 #[tokio::test]
 async fn a_job_that_was_retried_meanwhile_stays() {
-    let server = Redis::start().await;
-    let jobs = JobThings::open(&server).await;
-    let store = BullRetention::new(&jobs.queue);
+    let (server, jobs, store) = start().await;
     let id = jobs.add_ended("u1", 9 * DAY).await;
     assert_eq!(found(&store).await, std::slice::from_ref(&id));
     // As Bull Board retries a job.
-    let connection = bullmq::options::RedisConnectionOptions::new().url(server.url());
-    let options = bullmq::QueueOptions::new().connection(connection);
-    let board = bullmq::Queue::with_options(QUEUE, options).await.unwrap();
+    let board = official(&server).await;
     let mut job = board.get_job(&id).await.unwrap().unwrap();
     job.retry("failed", None).await.unwrap();
     assert_eq!(store.remove(std::slice::from_ref(&id)).await.unwrap(), 0);
@@ -186,15 +185,13 @@ async fn a_job_that_was_retried_meanwhile_stays() {
 /// More than are removed side by side, of two users, and one that has not ended.
 #[tokio::test]
 async fn many_jobs_are_removed_with_one_call_and_each_is_counted() {
-    let server = Redis::start().await;
-    let things = JobThings::open(&server).await;
+    let (_server, things, store) = start().await;
     let mut ids = Vec::new();
     for number in 0..40 {
         ids.push(things.add_ended(&format!("u{}", number % 2), 8 * DAY).await);
     }
     let held = things.add_unended("u0", DAY).await;
     ids.insert(20, held.clone());
-    let store = BullRetention::new(&things.queue);
     assert_eq!(store.remove(&ids).await.unwrap(), 40);
     assert_eq!(store.remove(&ids).await.unwrap(), 0);
     assert!(things.is_kept(&held).await);
@@ -207,9 +204,7 @@ async fn many_jobs_are_removed_with_one_call_and_each_is_counted() {
 
 #[tokio::test]
 async fn nothing_is_left_of_a_user_who_is_forgotten() {
-    let server = Redis::start().await;
-    let jobs = JobThings::open(&server).await;
-    let store = BullRetention::new(&jobs.queue);
+    let (_server, jobs, store) = start().await;
     let user = format!("user {}", Uuid::now_v7().simple());
     for (id, keeps) in [("1", false), ("2", true)] {
         assert_eq!(jobs.queue.add(&JobData::new("a secret", &*user)).await.unwrap(), id);
@@ -251,14 +246,13 @@ async fn a_job_that_waited_for_long_is_listed_for_as_long_as_it_is_kept() {
 /// BullMQ's events hold results as well, and its stream keeps thousands of them, however old.
 #[tokio::test]
 async fn events_of_the_time_of_the_jobs_that_go_are_dropped() {
-    let server = Redis::start().await;
-    let things = JobThings::open(&server).await;
+    let (server, things, store) = start().await;
     let events = format!("bull:{QUEUE}:events");
     let old = ["XADD", events.as_str(), "1000-1", "event", "completed", "jobId", "1", "returnvalue", "2"];
     assert_eq!(server.ask(&old).await, "1000-1");
     things.add_ended("u", Duration::ZERO).await;
     let length = async || server.ask(&["XLEN", &events]).await.parse::<u64>().unwrap();
-    let (all, store) = (length().await, BullRetention::new(&things.queue));
+    let all = length().await;
     let now = store.now().await.unwrap();
     assert_eq!(store.drop_partitions(now - 7 * DAY, None).await, Ok(DropStep::default()));
     assert_eq!(length().await, all - 1, "the old one is gone, and no other");
@@ -268,8 +262,7 @@ async fn events_of_the_time_of_the_jobs_that_go_are_dropped() {
 
 #[tokio::test]
 async fn events_of_jobs_that_are_forgotten_are_erased_and_no_others() {
-    let server = Redis::start().await;
-    let things = JobThings::open(&server).await;
+    let (_server, things, store) = start().await;
     let theirs = things.add_ended("u", Duration::ZERO).await;
     let other = things.add_ended("other", Duration::ZERO).await;
     let jobs = async || {
@@ -281,7 +274,6 @@ async fn events_of_jobs_that_are_forgotten_are_erased_and_no_others() {
         events.into_iter().filter_map(|(_, mut fields)| fields.remove("jobId")).collect::<BTreeSet<_>>()
     };
     assert_eq!(jobs().await, BTreeSet::from([theirs.clone(), other.clone()]));
-    let store = BullRetention::new(&things.queue);
     for _ in 0..2 {
         store.erase_traces(std::slice::from_ref(&theirs)).await.unwrap();
         assert_eq!(jobs().await, BTreeSet::from([other.clone()]));
@@ -292,10 +284,8 @@ async fn events_of_jobs_that_are_forgotten_are_erased_and_no_others() {
 /// Nothing else makes room there.
 #[tokio::test]
 async fn a_redis_whose_memory_is_full_is_swept() {
-    let server = Redis::start().await;
-    let things = JobThings::open(&server).await;
+    let (server, things, store) = start().await;
     let id = things.add_ended("u", 8 * DAY).await;
-    let store = BullRetention::new(&things.queue);
     assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
     assert!(server.ask(&["SET", "a", "b"]).await.starts_with("-OOM"));
     for time in [ClaimTime::WhenDue, ClaimTime::Now] {
@@ -337,10 +327,7 @@ async fn jobs_are_claimed_and_taken_back_and_schedules_go_on_while_the_memory_of
     let list = |name: &str| format!("bull:{QUEUE}:{name}");
     assert_eq!(server.ask(&["LREM", &list("wait"), "1", &stalled]).await, "1");
     assert_eq!(server.ask(&["LPUSH", &list("active"), &stalled]).await, "1");
-    let hour = bullmq::job_scheduler::RepeatOptions { every: Some(3_600_000), ..Default::default() };
-    let data = json!({"query": "q", "userId": "u"});
-    let producer = official(&server).await;
-    producer.upsert_job_scheduler("hourly", hour, Some("invoke"), Some(data), None).await.unwrap();
+    schedule_hourly(&server).await;
     assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await, "OK");
     let (first, second) = (claim_next(&queue).await, claim_next(&queue).await);
     assert!([&first, &second].iter().any(|claim| claim.job_id == stalled), "{first:?} {second:?}");

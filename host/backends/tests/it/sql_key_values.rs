@@ -203,15 +203,3 @@ async fn a_write_that_is_dropped_half_way_holds_nobody_up() {
         assert_eq!(miscounted(&database).await, 0);
     }
 }
-
-#[tokio::test]
-async fn tables_that_were_never_made_and_a_closed_pool_are_said_aloud() {
-    let database = Database::postgres().await;
-    let pool = database.pool();
-    let store = SqlKeyValues::new(pool.clone());
-    let error = store.set(SPACE, "k", b"1", None).await.unwrap_err().to_string();
-    assert!(error.contains("its tables are missing"), "{error}");
-    pool.close().await;
-    let error = store.get(SPACE, "k").await.unwrap_err();
-    assert_eq!(error, KeyValueError::Unavailable("the service is shutting down".into()));
-}

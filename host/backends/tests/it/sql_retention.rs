@@ -192,48 +192,34 @@ async fn lines_of_the_audit_trail_go_by_when_they_were_written() {
     }
 }
 
-/// Journals may be large, and a database has a time to answer: what was removed stays so when that is over.
+/// Journals and results may be large, and a database has a time to answer: what was removed stays so when that
+/// is over.
 #[tokio::test]
-async fn runs_are_removed_some_at_a_time() {
-    let database = Database::sqlite();
-    let (runs, _writing) = open_runs_of(&database).await;
-    let ids: Vec<String> = (10..60).map(|number| format!("run_{number}")).collect();
-    for id in &ids {
-        runs.save(&some_record(id)).await.unwrap();
+async fn runs_and_jobs_are_removed_some_at_a_time() {
+    let run = "INSERT INTO run_records (run_id, request_id, started_at, finished_at, outcome) \
+        VALUES ('ID', 'r', 1, 1, '{}')";
+    let job = "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at, finished_at) \
+        VALUES ('ID', 'r', 'u', 'q', 'completed', 1, 1, 1)";
+    for (kind, table, key, insert) in
+        [(RetainedKind::Runs, "run_records", "run_id", run), (RetainedKind::Jobs, "jobs", "id", job)]
+    {
+        let database = Database::sqlite();
+        let store = SqlRetention::new(migrated(database.pool()).await, kind);
+        let ids: Vec<String> = (10..60).map(|number| number.to_string()).collect();
+        for id in &ids {
+            database.execute(AssertSqlSafe(insert.replace("ID", id))).await;
+        }
+        let refuse = format!(
+            "CREATE TRIGGER refuse BEFORE DELETE ON {table} WHEN OLD.{key} = '59' \
+             BEGIN SELECT RAISE(ABORT, 'it is not to go'); END"
+        );
+        database.execute(AssertSqlSafe(refuse)).await;
+        store.remove(&ids).await.unwrap_err();
+        let left = database.number(AssertSqlSafe(format!("SELECT COUNT(*) FROM {table}"))).await;
+        assert!((1..50).contains(&left), "{left} of 50 are left");
+        database.execute("DROP TRIGGER refuse").await;
+        assert_eq!(i64::try_from(store.remove(&ids).await.unwrap()), Ok(left));
     }
-    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON run_records WHEN OLD.run_id = 'run_59' \
-        BEGIN SELECT RAISE(ABORT, 'it is not to go'); END";
-    database.execute(refuse).await;
-    let store = SqlRetention::new(database.pool(), RetainedKind::Runs);
-    store.remove(&ids).await.unwrap_err();
-    let left = database.number("SELECT COUNT(*) FROM run_records").await;
-    assert!((1..50).contains(&left), "{left} of 50 are left");
-    database.execute("DROP TRIGGER refuse").await;
-    assert_eq!(i64::try_from(store.remove(&ids).await.unwrap()), Ok(left));
-}
-
-/// A result may be as large as a journal.
-#[tokio::test]
-async fn jobs_are_removed_some_at_a_time() {
-    let database = Database::sqlite();
-    let pool = migrated(database.pool()).await;
-    let ids: Vec<String> = (10..60).map(|number| number.to_string()).collect();
-    for id in &ids {
-        let insert = AssertSqlSafe(format!(
-            "INSERT INTO jobs (id, run_id, user_id, query, status, due_at, created_at, finished_at) \
-             VALUES ('{id}', 'r', 'u', 'q', 'completed', 1, 1, 1)"
-        ));
-        database.execute(insert).await;
-    }
-    let refuse = "CREATE TRIGGER refuse BEFORE DELETE ON jobs WHEN OLD.id = '59' \
-        BEGIN SELECT RAISE(ABORT, 'it is not to go'); END";
-    database.execute(refuse).await;
-    let store = SqlRetention::new(pool, RetainedKind::Jobs);
-    store.remove(&ids).await.unwrap_err();
-    let left = database.number("SELECT COUNT(*) FROM jobs").await;
-    assert!((1..50).contains(&left), "{left} of 50 are left");
-    database.execute("DROP TRIGGER refuse").await;
-    assert_eq!(i64::try_from(store.remove(&ids).await.unwrap()), Ok(left));
 }
 
 #[tokio::test]

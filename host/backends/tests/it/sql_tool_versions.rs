@@ -294,18 +294,6 @@ async fn a_write_that_is_dropped_half_way_is_done_or_not() {
 }
 
 #[tokio::test]
-async fn tables_that_were_never_made_and_a_closed_pool_are_said_aloud() {
-    let database = Database::postgres().await;
-    let pool = database.pool();
-    let store = SqlToolVersions::new(pool.clone());
-    let error = store.revision().await.unwrap_err().to_string();
-    assert!(error.contains("its tables are missing"), "{error}");
-    pool.close().await;
-    let error = store.revision().await.unwrap_err().to_string();
-    assert!(error.contains("the service is shutting down"), "{error}");
-}
-
-#[tokio::test]
 async fn a_signature_that_an_earlier_release_kept_is_read_until_its_name_has_one() {
     for database in [Database::sqlite(), Database::postgres().await] {
         let store = open_versions_of(&database).await;

@@ -3,32 +3,12 @@
 use std::sync::Arc;
 
 use redis_stores::bullmq::BullQueue;
-use redis_stores::redis::{Redis, RedisCache, RedisIdempotency, RedisKeyValues, RedisWindows};
+use redis_stores::redis::Redis;
 
 use crate::bullmq::LEASE;
-use crate::contract::{cache, idempotency, key_value, queue, rates};
+use crate::contract::queue;
 
-mod cached {
-    crate::contract::cache::test_all!(test_in_turn(test_servers::Redis::start_valkey, super::open_cache));
-}
-
-mod windows {
-    crate::contract::rates::test_all!(test_in_turn(test_servers::Redis::start_valkey, super::open_windows));
-}
-
-mod keys {
-    crate::contract::idempotency::test_all!(test_in_turn(
-        test_servers::Redis::start_valkey,
-        super::open_keys
-    ));
-}
-
-mod values {
-    crate::contract::key_value::test_all!(test_in_turn(
-        test_servers::Redis::start_valkey,
-        super::open_values
-    ));
-}
+crate::redis::suites_in_turn!(test_servers::Redis, test_servers::Redis::start_valkey, crate::valkey::open);
 
 mod jobs {
     crate::contract::queue::test_all!(test_in_turn(test_servers::Redis::start_valkey, super::open_queue));
@@ -37,26 +17,6 @@ mod jobs {
 async fn open(server: &test_servers::Redis) -> Redis {
     assert_eq!(server.ask(&["FLUSHALL"]).await, "OK");
     Redis::open(&server.url()).unwrap()
-}
-
-async fn open_cache(server: &test_servers::Redis) -> cache::Bench {
-    (Box::new(RedisCache::new(open(server).await)), Box::new(()))
-}
-
-async fn open_windows(server: &test_servers::Redis) -> rates::Bench {
-    (Box::new(RedisWindows::new(open(server).await)), Box::new(()))
-}
-
-async fn open_keys(server: &test_servers::Redis) -> idempotency::Bench {
-    let redis = open(server).await;
-    let open = || Arc::new(RedisIdempotency::new(redis.clone()).with_bounds(idempotency::BOUNDS));
-    idempotency::Bench { store: open(), peer: open(), _guard: Box::new(()) }
-}
-
-async fn open_values(server: &test_servers::Redis) -> key_value::Bench {
-    let redis = open(server).await;
-    let open = || Arc::new(RedisKeyValues::new(&redis));
-    key_value::Bench { store: open(), peer: open(), _guard: Box::new(()) }
 }
 
 async fn open_queue(server: &test_servers::Redis) -> queue::Bench {

@@ -333,31 +333,24 @@ mod tests {
 
     #[test]
     fn a_refusal_that_names_a_tool_is_believed_after_one_more_request() {
-        let place = |offered: &[&str]| offered.iter().position(|name| *name == "json_query").unwrap();
-        for words in [
-            &(|_: &[&str]| {
-                provider_error(
-                    "Invalid schema for function 'json_query': In context=('properties', 'json'), array schema missing items.",
-                    Some("tools[3].function.parameters"),
-                )
-            }) as &dyn Fn(&[&str]) -> ProviderError,
-            &|_| {
-                provider_error(
-                    "Invalid schema for function 'json_query': In context=('properties', 'json'), missing items",
-                    None,
-                )
-            },
-            &|offered| {
-                provider_error(&format!("tools.{}.custom.input_schema: not supported", place(offered)), None)
-            },
-            &|offered| {
-                provider_error(
-                    &format!("[{{'loc': ('body', 'tools', {}, 'function')}}]", place(offered)),
-                    None,
-                )
-            },
-            &|_| provider_error("Failed to build the grammar of tool json_query", None),
+        // In place of `#` stands where the tool is in the list that was sent.
+        for (message, parameter) in [
+            (
+                "Invalid schema for function 'json_query': In context=('properties', 'json'), array schema missing items.",
+                Some("tools[3].function.parameters"),
+            ),
+            (
+                "Invalid schema for function 'json_query': In context=('properties', 'json'), missing items",
+                None,
+            ),
+            ("tools.#.custom.input_schema: not supported", None),
+            ("[{'loc': ('body', 'tools', #, 'function')}]", None),
+            ("Failed to build the grammar of tool json_query", None),
         ] {
+            let words = |offered: &[&str]| {
+                let place = offered.iter().position(|name| *name == "json_query").unwrap();
+                provider_error(&message.replace('#', &place.to_string()), parameter)
+            };
             assert_eq!(search(&SHOWN, &["json_query"], words), (vec!["json_query".to_owned()], 2));
         }
     }

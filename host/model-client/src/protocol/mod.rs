@@ -39,6 +39,12 @@ use crate::connect_error::ConnectError;
 use provider_profile::ProviderProfile;
 use streamed_reply::ReplyAssembler;
 
+/// A tool as it stands in requests.
+type RenderedTool = serde_json::Result<Box<RawValue>>;
+
+/// What is read in the body of a response.
+type ReadReply = Result<ModelReply, UnreadableReply>;
+
 /// How requests to one provider, and to the servers that imitate it, are written, and how their replies are
 /// read.
 pub(crate) trait Protocol: Send + Sync {
@@ -62,12 +68,7 @@ pub(crate) trait Protocol: Send + Sync {
     fn initial_profile(&self, endpoint: &Url) -> ProviderProfile;
 
     /// A tool as an entry of `tools` in a request, `parameters` being its normalised schema.
-    fn render_tool(
-        &self,
-        name: &str,
-        description: &str,
-        parameters: &Value,
-    ) -> serde_json::Result<Box<RawValue>>;
+    fn render_tool(&self, name: &str, description: &str, parameters: &Value) -> RenderedTool;
 
     /// The list of these tools, marked to be kept for later requests; `None` where the protocol has no mark.
     fn render_kept_tools(&self, _tools: &[&RawValue]) -> serde_json::Result<Option<Box<RawValue>>> {
@@ -78,12 +79,7 @@ pub(crate) trait Protocol: Send + Sync {
     fn render_request(&self, prompt: Prompt<'_>) -> serde_json::Result<Vec<u8>>;
 
     /// The reply in the body of a successful response. `model` is what [`ModelReply::model`] is set to.
-    fn read_reply(
-        &self,
-        body: &[u8],
-        request: &ModelRequest<'_>,
-        model: &str,
-    ) -> Result<ModelReply, UnreadableReply>;
+    fn read_reply(&self, body: &[u8], request: &ModelRequest<'_>, model: &str) -> ReadReply;
 
     /// Puts the events of a streamed reply together into such a body.
     fn assembler(&self) -> Box<dyn ReplyAssembler>;

@@ -326,24 +326,6 @@ async fn a_model_that_takes_no_tools_while_it_reasons_is_told_not_to_when_it_is_
     assert_eq!(sent.iter().map(|request| shown(request).len()).collect::<Vec<_>>(), [1, 1, 1, 0]);
 }
 
-/// A gateway may have another model by now, or several by turns.
-#[tokio::test]
-async fn a_model_that_takes_no_effort_is_left_to_reason_again_and_not_for_ever() {
-    let wanted = Answer::error(400, "Function tools with reasoning_effort are not supported for gpt-5.6.");
-    let refused = Answer::error(400, "Unsupported value: 'reasoning_effort' does not support 'none'.");
-    let reply = Answer::reply(openai(), "3");
-    let script = [&wanted, &reply, &refused, &reply, &wanted, &refused, &wanted, &refused, &wanted, &refused];
-    let (provider, model) = scripted(openai(), script.map(Clone::clone)).await;
-    ask(&model).await.unwrap();
-    ask(&model).await.unwrap();
-    let error = ask(&model).await.unwrap_err();
-    assert!(matches!(error, ModelError::Refused { .. }), "{error}");
-    let sent = provider.requests();
-    let is_told = |request: &Request| request.body.get("reasoning_effort").is_some();
-    let expected = [false, true, true, false, false, true, false, true, false, true];
-    assert_eq!(sent.iter().map(is_told).collect::<Vec<_>>(), expected);
-}
-
 /// Gemini writes errors as a list. Its refusal names a tool, which is no reason to do without it.
 #[tokio::test]
 async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
@@ -365,20 +347,36 @@ async fn a_provider_that_wants_back_what_the_model_thought_costs_no_tool() {
 
 /// A gateway may have another model by now, or several providers by turns.
 #[tokio::test]
-async fn what_stands_in_for_thoughts_is_left_out_again_where_it_is_refused_and_not_for_ever() {
-    let wanted = Answer::error(400, "Missing `reasoning_content` field in the assistant message at index 1.");
-    let refused = Answer::error(400, "property 'reasoning_content' is unsupported");
-    let reply = Answer::reply(openai(), "3");
-    let script = [&wanted, &reply, &refused, &reply, &wanted, &refused, &wanted].map(Clone::clone);
-    let (provider, model) = scripted(openai(), script).await;
-    ask(&model).await.unwrap();
-    ask(&model).await.unwrap();
-    let error = ask(&model).await.unwrap_err();
-    assert!(matches!(error, ModelError::Refused { .. }), "{error}");
-    let sent = provider.requests();
-    let has_thoughts = |request: &Request| request.body.pointer("/messages/1/reasoning_content").is_some();
-    let expected = [false, true, true, false, false, true, false];
-    assert_eq!(sent.iter().map(has_thoughts).collect::<Vec<_>>(), expected);
+async fn what_was_wanted_of_thoughts_is_left_out_again_where_it_is_refused_and_not_for_ever() {
+    for (wanted, refused, place, exchanges) in [
+        (
+            "Function tools with reasoning_effort are not supported for gpt-5.6.",
+            "Unsupported value: 'reasoning_effort' does not support 'none'.",
+            "/reasoning_effort",
+            10,
+        ),
+        (
+            "Missing `reasoning_content` field in the assistant message at index 1.",
+            "property 'reasoning_content' is unsupported",
+            "/messages/1/reasoning_content",
+            7,
+        ),
+    ] {
+        let [wanted, refused] = [wanted, refused].map(|words| Answer::error(400, words));
+        let reply = Answer::reply(openai(), "3");
+        let script =
+            [&wanted, &reply, &refused, &reply, &wanted, &refused, &wanted, &refused, &wanted, &refused];
+        let (provider, model) =
+            scripted(openai(), script.map(Clone::clone).into_iter().take(exchanges)).await;
+        ask(&model).await.unwrap();
+        ask(&model).await.unwrap();
+        let error = ask(&model).await.unwrap_err();
+        assert!(matches!(error, ModelError::Refused { .. }), "{error}");
+        let sent = provider.requests();
+        let is_there = |request: &Request| request.body.pointer(place).is_some();
+        let expected = [false, true, true, false, false, true, false, true, false, true];
+        assert_eq!(sent.iter().map(is_there).collect::<Vec<_>>(), expected[..exchanges]);
+    }
 }
 
 #[tokio::test]

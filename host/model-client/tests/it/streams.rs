@@ -200,35 +200,27 @@ async fn a_server_that_does_not_stream_is_understood() {
     assert_eq!((reply.unwrap().content.as_str(), told.as_str(), asked), ("hi", "", 2));
 }
 
+/// A refusal that is the same without a stream is not about that.
 #[tokio::test]
 async fn a_server_that_refuses_to_stream_is_not_asked_to_for_a_while() {
-    let refused = Answer::error(400, "Unrecognized request argument supplied: stream_options");
-    let reply = Answer::reply(openai(), "hi");
-    let provider = ScriptedProvider::start(openai(), [refused, reply.clone(), reply]).await;
-    let (model, told) = (model(openai(), &provider), RecordedDeltas::default());
-    for _ in 0..2 {
-        let request = ModelRequest { deltas: Some(&told), ..request() };
-        assert_eq!(model.complete(request).await.unwrap().content, "hi");
+    for (words, times, expected) in [
+        ("Unrecognized request argument supplied: stream_options", 1, &[true, false, false][..]),
+        ("'temperature' is not supported, with 'stream' or without it", 2, &[true, false, false, true]),
+    ] {
+        let answers =
+            [vec![Answer::error(400, words); times], vec![Answer::reply(openai(), "hi"); 2]].concat();
+        let provider = ScriptedProvider::start(openai(), answers).await;
+        let (model, told) = (model(openai(), &provider), RecordedDeltas::default());
+        for _ in 0..2 {
+            let request = ModelRequest { deltas: Some(&told), ..request() };
+            assert_eq!(model.complete(request).await.unwrap().content, "hi");
+        }
+        let sent = provider.requests();
+        let streamed: Vec<_> = sent.iter().map(|sent| sent.body["stream"] == true).collect();
+        assert_eq!(streamed, expected, "{words}");
+        let is_cold = sent.last().unwrap().body.get("temperature").is_none();
+        assert_eq!(is_cold, words.contains("temperature"), "{words}");
     }
-    let streamed: Vec<_> = provider.requests().iter().map(|sent| sent.body["stream"] == true).collect();
-    assert_eq!(streamed, [true, false, false]);
-}
-
-#[tokio::test]
-async fn a_refusal_that_is_the_same_without_a_stream_is_not_about_that() {
-    let refused = Answer::error(400, "'temperature' is not supported, with 'stream' or without it");
-    let reply = Answer::reply(openai(), "hi");
-    let answers = [refused.clone(), refused, reply.clone(), reply];
-    let provider = ScriptedProvider::start(openai(), answers).await;
-    let (model, told) = (model(openai(), &provider), RecordedDeltas::default());
-    for _ in 0..2 {
-        let request = ModelRequest { deltas: Some(&told), ..request() };
-        assert_eq!(model.complete(request).await.unwrap().content, "hi");
-    }
-    let sent = provider.requests();
-    let streamed: Vec<_> = sent.iter().map(|sent| sent.body["stream"] == true).collect();
-    assert_eq!(streamed, [true, false, false, true]);
-    assert!(sent[3].body.get("temperature").is_none(), "{}", sent[3].body);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use agent_core::ports::{AttemptEnd, Claim, Epoch, QueueError};
+use agent_core::ports::{AttemptEnd, Claim, ClaimedJob, Epoch, QueueError};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use redis::Value;
@@ -31,7 +31,7 @@ use super::own_scripts::new_token;
 use super::store::{ANSWER_TIMEOUT, STALLED_CHECK_INTERVAL, Store, broken, store_error};
 use super::submitter;
 use super::time::{millis, now, to_millis};
-use crate::redis::QueryError;
+use crate::redis::{Manner, QueryError};
 
 /// Redis blocks for no less; 0 would be for ever.
 const SHORTEST_WAIT: Duration = Duration::from_millis(5);
@@ -95,7 +95,7 @@ pub(super) async fn claim(
     pollers: &Mutex<Pollers>,
     worker: &str,
     patience: Duration,
-) -> Result<Option<Claim>, QueueError> {
+) -> ClaimedJob {
     let deadline = Instant::now() + patience;
     let Ok(mut pollers) = timeout_at(deadline, pollers.lock()).await else { return nothing(stores) };
     let mut is_first = true;
@@ -117,7 +117,7 @@ pub(super) async fn claim(
 
 /// There is no job, as far as is known. Where no shard answers that is not known: to say so would pass
 /// for the end of the outage.
-fn nothing(stores: &[Arc<Store>]) -> Result<Option<Claim>, QueueError> {
+fn nothing(stores: &[Arc<Store>]) -> ClaimedJob {
     let answers =
         |store: &Arc<Store>| store.redis.circuit_is_closed() && !store.is_failing.load(Ordering::Relaxed);
     if stores.iter().any(answers) { Ok(None) } else { Err(store_error(QueryError::CircuitOpen)) }
@@ -157,7 +157,7 @@ impl Pollers {
         worker: &str,
         patience: Duration,
         is_first: bool,
-    ) -> Result<Option<Claim>, QueueError> {
+    ) -> ClaimedJob {
         let mut failure = None;
         for step in 0..stores.len() {
             let index = (self.first + step) % stores.len();
@@ -212,7 +212,7 @@ impl Poller {
         store: &Arc<Store>,
         worker: &str,
         patience: Duration,
-    ) -> Result<Option<Claim>, QueueError> {
+    ) -> ClaimedJob {
         if std::mem::take(&mut self.is_drained) && patience >= STALLED_CHECK_INTERVAL {
             self.patience = store.stalled_check_in();
             if !self.patience.is_zero() {
@@ -395,10 +395,8 @@ async fn wait_for_marker(store: Arc<Store>, longest: Duration) -> Result<(), Que
     let mut wait = redis::cmd("BZPOPMIN");
     wait.arg(store.keys.marker()).arg(longest.as_secs_f64());
     let wait = &wait;
-    let waited = store
-        .waiting
-        .query_blocking(longest, |mut redis| async move { wait.query_async(&mut redis).await })
-        .await;
+    let ask = |mut redis| async move { wait.query_async(&mut redis).await };
+    let waited = store.waiting.send(Manner::Repeatable(longest), ask).await;
     let _marker: Value = waited.map_err(store_error)?;
     Ok(())
 }

@@ -12,6 +12,7 @@ use redis::Value;
 use super::job_hash::text;
 use super::store::{Store, store_error};
 use super::time::millis;
+use crate::redis::Manner;
 
 /// An event's id, and its fields: names and values by turns.
 type Event = (String, Vec<Vec<u8>>);
@@ -66,7 +67,7 @@ impl Store {
         read.arg("STREAMS").arg(self.keys.events()).arg(after);
         let read = &read;
         let query = |mut redis| async move { read.query_async(&mut redis).await };
-        let queried = self.events.query_blocking(PATIENCE, query).await;
+        let queried = self.events.send(Manner::Repeatable(PATIENCE), query).await;
         let streams: Option<Vec<(Value, Vec<Event>)>> = queried.map_err(store_error)?;
         Ok(streams.unwrap_or_default().into_iter().flat_map(|(_name, events)| events).collect())
     }
@@ -75,9 +76,7 @@ impl Store {
     async fn last_event(&self) -> Result<String, QueueError> {
         let mut last = redis::cmd("XREVRANGE");
         last.arg(self.keys.events()).arg("+").arg("-").arg("COUNT").arg(1);
-        let last = &last;
-        let query = |mut redis| async move { last.query_async(&mut redis).await };
-        let events: Vec<Event> = self.events.query(query).await.map_err(store_error)?;
+        let events: Vec<Event> = self.events.command(&last).await.map_err(store_error)?;
         Ok(events.into_iter().next().map_or_else(|| BEGINNING.to_owned(), |(id, _)| id))
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use agent_core::ports::{AttemptEnd, Claim, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Claim, ClaimedJob, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, OpenKinds};
 use redis::{ScriptInvocation, Value};
 use sha2::{Digest, Sha256};
@@ -55,12 +55,7 @@ impl Store {
     }
 
     /// Ends an attempt and claims the next job with it, when the job has ended for good.
-    pub(super) async fn finish_and_claim(
-        &self,
-        claim: &Claim,
-        end: &AttemptEnd,
-        worker: &str,
-    ) -> Result<Option<Claim>, QueueError> {
+    pub(super) async fn finish_and_claim(&self, claim: &Claim, end: &AttemptEnd, worker: &str) -> ClaimedJob {
         self.end(&self.ending_job(claim, end, Some(worker)), end).await
     }
 
@@ -68,7 +63,7 @@ impl Store {
         EndingJob::new(claim, self.shard.local_id(&claim.job_id), end, worker)
     }
 
-    async fn end(&self, job: &EndingJob<'_>, end: &AttemptEnd) -> Result<Option<Claim>, QueueError> {
+    async fn end(&self, job: &EndingJob<'_>, end: &AttemptEnd) -> ClaimedJob {
         match end {
             AttemptEnd::Completed(result) => self.complete(job, result.get()).await,
             AttemptEnd::Cancelled => self.cancel_as_worker(job.claim).await.map(|()| None),
@@ -98,7 +93,7 @@ impl Store {
         }
     }
 
-    async fn complete(&self, job: &EndingJob<'_>, result: &str) -> Result<Option<Claim>, QueueError> {
+    async fn complete(&self, job: &EndingJob<'_>, result: &str) -> ClaimedJob {
         let fields = [RUNS, &*job.runs_after];
         match self.end_for_good(job, End::Completed(result), &fields).await? {
             (refusal::OPEN_CHILDREN | refusal::FAILED_CHILDREN, _) => {
@@ -108,7 +103,7 @@ impl Store {
         }
     }
 
-    async fn fail(&self, job: &EndingJob<'_>, reason: &str) -> Result<Option<Claim>, QueueError> {
+    async fn fail(&self, job: &EndingJob<'_>, reason: &str) -> ClaimedJob {
         let stacktrace = job.stacktrace(reason);
         let fields = ["failedReason", reason, STACKTRACE, &*stacktrace, RUNS, &*job.runs_after];
         self.end_for_good(job, End::Failed(reason), &fields).await.map(|(_, next)| next)
@@ -203,9 +198,8 @@ impl Store {
     async fn keep_listed(&self, claim: &Claim, delay: Duration) {
         let Ok(data) = &claim.data else { return };
         let (key, kept) = (self.own_keys.user(&data.user_id), (delay + self.kept_for).as_secs());
-        let keep = &own_keys::keep_at_least(&key, kept);
-        let kept = self.redis.query(|mut redis| async move { keep.query_async::<()>(&mut redis).await });
-        if let Err(error) = kept.await {
+        let kept = self.redis.command::<()>(&own_keys::keep_at_least(&key, kept)).await;
+        if let Err(error) = kept {
             tracing::debug!(job_id = claim.job_id, %error, "a list of jobs may end before what it lists");
         }
     }

@@ -11,7 +11,7 @@ use super::job_hash::{FIELDS, PARKED, StoredJob, read_job, read_status};
 use super::options::MOST_LISTED;
 use super::own_keys;
 use super::shard::{Shard, locate};
-use super::store::{Store, store_error};
+use super::store::Store;
 
 /// How many jobs of a list are looked at at once, to see where they stand.
 const LOOKED_AT: usize = 100;
@@ -111,10 +111,7 @@ impl Store {
     async fn delayed(&self, from: &PlaceOfDelayed, limit: usize) -> Result<Vec<(String, f64)>, QueueError> {
         let mut range = redis::cmd("ZRANGEBYSCORE");
         range.arg(self.keys.delayed()).arg(from.score).arg("+inf").arg("WITHSCORES");
-        range.arg("LIMIT").arg(from.listed).arg(limit);
-        let range = &range;
-        let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await }).await;
-        asked.map_err(store_error)
+        self.command(range.arg("LIMIT").arg(from.listed).arg(limit)).await
     }
 
     /// Reads jobs; there is one entry for each id.
@@ -136,11 +133,7 @@ impl Store {
         list.zadd(&key, job_id, own_keys::score(job_id, created)).ignore();
         list.zremrangebyrank(&key, 0, -MOST_LISTED - 1).ignore();
         list.add_command(own_keys::keep_at_least(&key, self.kept_for.as_secs())).ignore();
-        let list = &list;
-        self.redis
-            .query(|mut redis| async move { list.query_async(&mut redis).await })
-            .await
-            .map_err(store_error)
+        self.pipeline(&list).await
     }
 
     /// A user's jobs behind a position, the newest first: one more than wanted, to know whether there are
@@ -223,10 +216,7 @@ impl Store {
             let mut range = redis::cmd("ZREVRANGEBYSCORE");
             range.arg(key).arg(after.map_or("+inf".to_owned(), |after| after.score.to_string())).arg("-inf");
             range.arg("WITHSCORES").arg("LIMIT").arg(offset).arg(most);
-            let range = &range;
-            let asked =
-                self.redis.query(|mut redis| async move { range.query_async(&mut redis).await }).await;
-            let positions: Vec<(String, f64)> = asked.map_err(store_error)?;
+            let positions: Vec<(String, f64)> = self.command(&range).await?;
             let is_last = positions.len() < most;
             let positions = positions.into_iter().map(|member| Position::of(member, self.shard.index));
             let positions: Vec<_> =
@@ -243,9 +233,7 @@ impl Store {
         if job_ids.is_empty() {
             return Ok(());
         }
-        let unlist =
-            |mut redis| async move { redis::cmd("ZREM").arg(key).arg(job_ids).query_async(&mut redis).await };
-        self.redis.query(unlist).await.map_err(store_error)
+        self.command(redis::cmd("ZREM").arg(key).arg(job_ids)).await
     }
 }
 

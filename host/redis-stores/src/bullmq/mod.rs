@@ -107,7 +107,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::ports::queue::LEASE;
-use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal};
+use agent_core::ports::{AttemptEnd, Claim, ClaimedJob, JobChanges, JobQueue, QueueError, Renewal};
 use agent_core::words::{CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, RetryOutcome, WaitDepth};
 use boxed_async::boxed_async;
 use futures::future::try_join_all;
@@ -273,7 +273,7 @@ impl JobQueue for BullQueue {
         Ok(depths.into_iter().reduce(together).unwrap_or_default())
     }
 
-    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, worker: &str, patience: Duration) -> ClaimedJob {
         claim::claim(&self.stores, &self.pollers, worker, patience).await
     }
 
@@ -304,12 +304,7 @@ impl JobQueue for BullQueue {
     }
 
     /// With several shards the next job is claimed by itself, from the shard whose turn it is.
-    async fn settle_and_claim(
-        &self,
-        claim: &Claim,
-        end: &AttemptEnd,
-        worker: &str,
-    ) -> Result<Option<Claim>, QueueError> {
+    async fn settle_and_claim(&self, claim: &Claim, end: &AttemptEnd, worker: &str) -> ClaimedJob {
         let store = self.store_of(claim);
         if self.stores.len() > 1 {
             return store.finish(claim, end).await.map(|()| None);

@@ -144,7 +144,7 @@ struct AddOptions<'a> {
 }
 
 /// What cannot be packed would be a mistake of ours: only words and numbers are.
-type Packed = Result<Vec<u8>, rmp_serde::encode::Error>;
+pub(super) type Packed<T> = Result<T, rmp_serde::encode::Error>;
 
 impl OfficialScripts {
     pub(super) fn new(keys: QueueKeys, own: OwnKeys, lease: Duration, kept_for: Duration) -> Self {
@@ -168,11 +168,7 @@ impl OfficialScripts {
 
     /// Adds a job at the end of the queue and to its owner's list, unless there is one under the id that it
     /// chose. Answers its id.
-    pub(super) fn add(
-        &self,
-        addition: Addition<'_>,
-        now: u64,
-    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    pub(super) fn add(&self, addition: Addition<'_>, now: u64) -> Packed<ScriptInvocation<'_>> {
         let Addition { job, id: chosen, data, trace, call } = addition;
         let keys = &self.keys;
         let nothing: Option<&str> = None;
@@ -182,9 +178,7 @@ impl OfficialScripts {
         let options =
             JobOptions::new().attempts(ATTEMPTS).backoff(BackoffStrategy::Exponential(millis(FIRST_BACKOFF)));
         let mut add = self.add.prepare_invoke();
-        for key in [keys.wait(), keys.paused(), keys.meta(), keys.id(), keys.completed(), keys.delayed()] {
-            add.key(key);
-        }
+        add.key(&[keys.wait(), keys.paused(), keys.meta(), keys.id(), keys.completed(), keys.delayed()]);
         add.key(keys.active()).key(keys.events()).key(keys.marker());
         let own = &self.own;
         add.key(own.user(&job.user_id)).key(own.addition(call)).key(own.highest_id()).key(own.cancelled(id));
@@ -205,31 +199,18 @@ impl OfficialScripts {
     }
 
     /// Claims the next job. `scripts/claim.lua` says what it answers.
-    pub(super) fn claim(
-        &self,
-        next: &NextClaim<'_>,
-        now: u64,
-    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    pub(super) fn claim(&self, next: &NextClaim<'_>, now: u64) -> Packed<ScriptInvocation<'_>> {
         let keys = &self.keys;
         let mut claim = self.claim.prepare_invoke();
-        for key in [keys.wait(), keys.active(), keys.prioritized(), keys.events(), keys.stalled()] {
-            claim.key(key);
-        }
-        for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), keys.marker()] {
-            claim.key(key);
-        }
+        claim.key(&[keys.wait(), keys.active(), keys.prioritized(), keys.events(), keys.stalled()]);
+        claim.key(&[keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), keys.marker()]);
         claim.key(self.own.election());
         self.add_claim(&mut claim, next, now)?;
         Ok(claim)
     }
 
     /// The arguments of `scripts/claim.lua`.
-    fn add_claim(
-        &self,
-        script: &mut ScriptInvocation<'_>,
-        next: &NextClaim<'_>,
-        now: u64,
-    ) -> Result<(), rmp_serde::encode::Error> {
+    fn add_claim(&self, script: &mut ScriptInvocation<'_>, next: &NextClaim<'_>, now: u64) -> Packed<()> {
         let lease = millis(self.lease);
         let options = ClaimOptions { token: next.token, lock_duration: lease, name: next.worker };
         script.arg(self.keys.key_prefix()).arg(now).arg(pack(&options)?);
@@ -247,7 +228,7 @@ impl OfficialScripts {
         end: End<'_>,
         (options, fields): (&Options, Fields<'_>),
         next: Option<&NextClaim<'_>>,
-    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    ) -> Packed<ScriptInvocation<'_>> {
         let keys = &self.keys;
         let Ending { job_id, token, digest, .. } = *ending;
         let (field, value, target, set, metrics, kept) = match end {
@@ -264,12 +245,8 @@ impl OfficialScripts {
             }
         };
         let mut finish = self.finish.prepare_invoke();
-        for key in [keys.wait(), keys.active(), keys.prioritized(), keys.events(), keys.stalled()] {
-            finish.key(key);
-        }
-        for key in [keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), set] {
-            finish.key(key);
-        }
+        finish.key(&[keys.wait(), keys.active(), keys.prioritized(), keys.events(), keys.stalled()]);
+        finish.key(&[keys.limiter(), keys.delayed(), keys.paused(), keys.meta(), keys.pc(), set]);
         finish.key(keys.job_key(job_id)).key(keys.get(metrics)).key(keys.marker());
         let own = &self.own;
         finish.key(own.cancel_request(job_id)).key(own.ending(token)).key(own.election());
@@ -304,15 +281,11 @@ impl OfficialScripts {
         options: &Options,
         fields: Fields<'_>,
         now: u64,
-    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    ) -> Packed<ScriptInvocation<'_>> {
         let (keys, Ending { job_id, token, .. }) = (&self.keys, *ending);
         let mut retry = self.retry.prepare_invoke();
-        for key in [keys.active(), keys.wait(), keys.paused(), keys.job_key(job_id), keys.meta()] {
-            retry.key(key);
-        }
-        for key in [keys.events(), keys.delayed(), keys.prioritized(), keys.pc(), keys.marker()] {
-            retry.key(key);
-        }
+        retry.key(&[keys.active(), keys.wait(), keys.paused(), keys.job_key(job_id), keys.meta()]);
+        retry.key(&[keys.events(), keys.delayed(), keys.prioritized(), keys.pc(), keys.marker()]);
         let push = if options.is_on("lifo") { "RPUSH" } else { "LPUSH" };
         retry.key(keys.stalled()).arg(keys.key_prefix()).arg(now).arg(push).arg(job_id).arg(token);
         retry.arg(pack(fields)?);
@@ -321,20 +294,12 @@ impl OfficialScripts {
     }
 
     /// Adds the next iteration of a job scheduler. Answers its id, or nothing.
-    pub(super) fn schedule(
-        &self,
-        iteration: &Iteration<'_>,
-        now: u64,
-    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    pub(super) fn schedule(&self, iteration: &Iteration<'_>, now: u64) -> Packed<ScriptInvocation<'_>> {
         let Iteration { scheduler, job_id, data, next, options } = *iteration;
         let keys = &self.keys;
         let mut schedule = self.schedule.prepare_invoke();
-        for key in [keys.get("repeat"), keys.delayed(), keys.wait(), keys.paused(), keys.meta()] {
-            schedule.key(key);
-        }
-        for key in [keys.prioritized(), keys.marker(), keys.id(), keys.events(), keys.pc()] {
-            schedule.key(key);
-        }
+        schedule.key(&[keys.get("repeat"), keys.delayed(), keys.wait(), keys.paused(), keys.meta()]);
+        schedule.key(&[keys.prioritized(), keys.marker(), keys.id(), keys.events(), keys.pc()]);
         schedule.key(keys.job_key(job_id)).key(keys.active());
         schedule.arg(next).arg(scheduler).arg(data).arg(pack(options)?).arg(now);
         schedule.arg(keys.key_prefix()).arg(job_id);
@@ -349,15 +314,11 @@ impl OfficialScripts {
         counts: bool,
         fields: Fields<'_>,
         delay: Duration,
-    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    ) -> Packed<ScriptInvocation<'_>> {
         let (keys, Ending { job_id, token, .. }) = (&self.keys, *ending);
         let mut retry = self.delay.prepare_invoke();
-        for key in [keys.marker(), keys.active(), keys.prioritized(), keys.delayed(), keys.job_key(job_id)] {
-            retry.key(key);
-        }
-        for key in [keys.events(), keys.meta(), keys.stalled(), keys.wait(), keys.limiter(), keys.pc()] {
-            retry.key(key);
-        }
+        retry.key(&[keys.marker(), keys.active(), keys.prioritized(), keys.delayed(), keys.job_key(job_id)]);
+        retry.key(&[keys.events(), keys.meta(), keys.stalled(), keys.wait(), keys.limiter(), keys.pc()]);
         let skips_the_attempt = if counts { "0" } else { "1" };
         retry.arg(keys.key_prefix()).arg(now()).arg(job_id).arg(token).arg(millis(delay));
         retry.arg(skips_the_attempt).arg(if fields.is_empty() { Vec::new() } else { pack(fields)? });
@@ -370,10 +331,8 @@ impl OfficialScripts {
     pub(super) fn release(&self, ending: &Ending<'_>) -> ScriptInvocation<'_> {
         let (keys, Ending { job_id, token, .. }) = (&self.keys, *ending);
         let mut release = self.release.prepare_invoke();
-        for key in [keys.active(), keys.wait(), keys.stalled(), keys.paused(), keys.meta(), keys.limiter()] {
-            release.key(key);
-        }
-        release.key(keys.prioritized()).key(keys.marker()).key(keys.events());
+        release.key(&[keys.active(), keys.wait(), keys.stalled(), keys.paused(), keys.meta()]);
+        release.key(&[keys.limiter(), keys.prioritized(), keys.marker(), keys.events()]);
         release.arg(job_id).arg(token).arg(keys.job_key(job_id));
         add_ending(&mut release, &self.own, ending);
         release
@@ -394,12 +353,8 @@ impl OfficialScripts {
     pub(super) fn reprocess(&self, job_id: &str, call: &str) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reprocess = self.reprocess.prepare_invoke();
-        for key in [keys.job_key(job_id), keys.events(), keys.failed(), keys.wait(), keys.meta()] {
-            reprocess.key(key);
-        }
-        for key in [keys.active(), keys.marker(), keys.prioritized(), keys.pc()] {
-            reprocess.key(key);
-        }
+        reprocess.key(&[keys.job_key(job_id), keys.events(), keys.failed(), keys.wait(), keys.meta()]);
+        reprocess.key(&[keys.active(), keys.marker(), keys.prioritized(), keys.pc()]);
         reprocess.key(self.own.retrial(call));
         let keeps_attempts = "0";
         reprocess.arg(job_id).arg("LPUSH").arg("failedReason").arg("failed");
@@ -427,6 +382,6 @@ fn add_ending(script: &mut ScriptInvocation<'_>, own: &OwnKeys, ending: &Ending<
     script.arg(ending.job_id).arg(waits).arg(ending.open.since).arg(own.prefix());
 }
 
-fn pack<T: Serialize + ?Sized>(value: &T) -> Packed {
+fn pack<T: Serialize + ?Sized>(value: &T) -> Packed<Vec<u8>> {
     rmp_serde::to_vec_named(value)
 }

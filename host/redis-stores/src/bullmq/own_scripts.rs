@@ -11,6 +11,7 @@ use redis::{Script, ScriptInvocation};
 
 use super::job_hash::{CANCELLED, FIELDS, PARKED};
 use super::lua;
+use super::official_scripts::Packed;
 use super::own_keys::OwnKeys;
 use super::time::{millis, to_millis};
 
@@ -58,9 +59,7 @@ impl OwnScripts {
     pub(super) fn read(&self, job_ids: &[&str], fields: &[&str]) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut read = self.read.prepare_invoke();
-        for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
-            read.key(key);
-        }
+        read.key(&[keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()]);
         read.arg(keys.key_prefix()).arg(self.own.cancelled("")).arg(CANCELLED);
         read.arg(job_ids.len()).arg(job_ids).arg(fields);
         read
@@ -70,12 +69,8 @@ impl OwnScripts {
     pub(super) fn cancel(&self, job_id: &str, worker: Option<&Claim>, now: u64) -> ScriptInvocation<'_> {
         let mut cancel = self.cancel.prepare_invoke();
         let keys = &self.keys;
-        for key in [keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()] {
-            cancel.key(key);
-        }
-        for key in [keys.active(), keys.wait(), keys.paused(), keys.waiting_children()] {
-            cancel.key(key);
-        }
+        cancel.key(&[keys.completed(), keys.failed(), keys.delayed(), keys.prioritized()]);
+        cancel.key(&[keys.active(), keys.wait(), keys.paused(), keys.waiting_children()]);
         cancel.key(keys.stalled()).key(self.keys.job_key(job_id)).key(self.lock_key(job_id));
         cancel.key(self.own.cancelled(job_id)).key(self.own.cancel_request(job_id));
         let token = worker.map_or("", |claim| &claim.token);
@@ -95,9 +90,7 @@ impl OwnScripts {
     ) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut reclaim_stalled = self.reclaim_stalled.prepare_invoke();
-        for key in [keys.active(), keys.wait(), keys.prioritized(), keys.stalled(), keys.meta()] {
-            reclaim_stalled.key(key);
-        }
+        reclaim_stalled.key(&[keys.active(), keys.wait(), keys.prioritized(), keys.stalled(), keys.meta()]);
         reclaim_stalled.key(keys.marker()).key(keys.events());
         reclaim_stalled.arg(keys.key_prefix()).arg(worker).arg(address_of(worker));
         reclaim_stalled.arg(millis(self.lease - stalled_after(self.lease)));
@@ -110,10 +103,7 @@ impl OwnScripts {
 
     /// Renews leases: of each, the job's id and the token. Answers for each 0 when it is lost, 1 when it is
     /// held, 2 when the job is to be cancelled.
-    pub(super) fn renew(
-        &self,
-        leases: &[(String, String)],
-    ) -> Result<ScriptInvocation<'_>, rmp_serde::encode::Error> {
+    pub(super) fn renew(&self, leases: &[(String, String)]) -> Packed<ScriptInvocation<'_>> {
         let ids: Vec<&str> = leases.iter().map(|(id, _)| &**id).collect();
         let tokens: Vec<&str> = leases.iter().map(|(_, token)| &**token).collect();
         let mut renew = self.renew.prepare_invoke();
@@ -127,9 +117,7 @@ impl OwnScripts {
     pub(super) fn resume(&self, job_id: &str, within: Duration, now: u64) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut resume = self.resume.prepare_invoke();
-        for key in [keys.delayed(), keys.wait(), keys.paused(), keys.meta(), keys.prioritized()] {
-            resume.key(key);
-        }
+        resume.key(&[keys.delayed(), keys.wait(), keys.paused(), keys.meta(), keys.prioritized()]);
         resume.key(keys.active()).key(keys.pc()).key(keys.events()).key(keys.marker());
         resume.key(keys.job_key(job_id));
         resume.arg(keys.key_prefix()).arg(job_id).arg(millis(within)).arg(now).arg(PARKED);
@@ -142,9 +130,7 @@ impl OwnScripts {
     pub(super) fn depth(&self) -> ScriptInvocation<'_> {
         let keys = &self.keys;
         let mut depth = self.depth.prepare_invoke();
-        for key in [keys.wait(), keys.paused(), keys.prioritized(), keys.active(), keys.delayed()] {
-            depth.key(key);
-        }
+        depth.key(&[keys.wait(), keys.paused(), keys.prioritized(), keys.active(), keys.delayed()]);
         depth.arg(keys.key_prefix()).arg(self.own.prefix()).arg(PARKED).arg(MOST_CHECKED);
         depth.arg(&WaitKind::ALL.map(WaitKind::as_str));
         depth

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agent_core::ports::{
-    ClaimTime, DropStep, EndedItem, EndedPage, LeaseError, LeaseResult, Leases, QueueError, Renewal,
-    RetainedKind, Retention, RetentionError, RetentionResult,
+    ClaimTime, DropStep, EndedItem, EndedPage, LeaseError, LeaseResult, Leases, PageResult, QueueError,
+    Renewal, RetainedKind, Retention, RetentionError, RetentionResult,
 };
 use agent_core::words::JobStatus;
 use boxed_async::boxed_async;
@@ -28,7 +28,7 @@ use super::job_hash::{read_user, text};
 use super::listing::READ_AT_ONCE;
 use super::options::Options;
 use super::shard::locate;
-use super::store::{Store, store_error};
+use super::store::Store;
 use super::time::{from_millis, millis, to_millis};
 
 /// The sets of what has ended, with the option that says whether a job in it is to be kept.
@@ -86,7 +86,7 @@ impl BullRetention {
         before: &str,
         most: usize,
         is_wanted: impl Fn(&str, &Fields) -> bool + Send + Sync,
-    ) -> RetentionResult<EndedPage> {
+    ) -> PageResult {
         let (shard, place) = from.map_or((0, None), parse_page);
         let Some(store) = self.stores.get(shard) else { return Ok(EndedPage::default()) };
         let mut page = store.page_of_ended(place, before, most, is_wanted).await.map_err(failed)?;
@@ -206,12 +206,7 @@ impl Retention for BullRetention {
         Ok(DropStep::default())
     }
 
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage> {
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult {
         let before = format!("({}", to_millis(before));
         self.page(from, &before, most as usize, |option, (_, options)| {
             !Options::parse(options.as_deref().map(text).as_deref()).asks_for(option)
@@ -221,7 +216,7 @@ impl Retention for BullRetention {
 
     /// Erasing a user is rare: all jobs that have ended are looked through, also those that are to be kept.
     /// The last page is what is still known of jobs that were cancelled.
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> PageResult {
         if from == Some(CANCELLED) {
             let mut items = Vec::new();
             for store in &*self.stores {
@@ -271,10 +266,7 @@ impl Store {
     /// Forgets older events. Their ids begin with the time by the server's clock.
     async fn trim_events(&self, before: SystemTime) -> Result<(), QueueError> {
         let mut trim = redis::cmd("XTRIM");
-        trim.arg(self.keys.events()).arg("MINID").arg(to_millis(before));
-        let trim = &trim;
-        let asked = self.redis.query(|mut redis| async move { trim.query_async::<()>(&mut redis).await });
-        asked.await.map_err(store_error)
+        self.command(trim.arg(self.keys.events()).arg("MINID").arg(to_millis(before))).await
     }
 
     /// Erases the events of these jobs. A script says whose each is, so that no result is read.
@@ -294,10 +286,7 @@ impl Store {
             }
             let mut erase = redis::cmd("XDEL");
             erase.arg(self.keys.events()).arg(&theirs);
-            let erase = &erase;
-            let asked =
-                self.redis.query(|mut redis| async move { erase.query_async::<()>(&mut redis).await });
-            asked.await.map_err(store_error)?;
+            self.command::<()>(&erase).await?;
         }
     }
 
@@ -314,9 +303,7 @@ impl Store {
             let mut range = redis::cmd("ZRANGEBYSCORE");
             range.arg(self.keys.get(set)).arg(place.score).arg(before).arg("WITHSCORES");
             range.arg("LIMIT").arg(offset).arg(most);
-            let range = &range;
-            let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
-            let members: Vec<(String, f64)> = asked.await.map_err(store_error)?;
+            let members: Vec<(String, f64)> = self.command(&range).await?;
             let is_last = members.len() < most;
             let behind: Vec<_> = members.into_iter().filter(|member| place.is_before(member)).collect();
             if is_last || !behind.is_empty() {
@@ -347,9 +334,7 @@ impl Store {
             for (id, _) in some {
                 hashes.cmd("HMGET").arg(self.keys.job_key(id)).arg("data").arg("opts");
             }
-            let hashes = &hashes;
-            let asked = self.redis.query(|mut redis| async move { hashes.query_async(&mut redis).await });
-            let fields: Vec<Fields> = asked.await.map_err(store_error)?;
+            let fields: Vec<Fields> = self.pipeline(&hashes).await?;
             let wanted = some.iter().zip(fields).filter(|(_, fields)| is_wanted(option, fields));
             items.extend(wanted.map(|((id, _), _)| EndedItem { id: self.shard.public_id(id), job_id: None }));
         }
@@ -361,9 +346,7 @@ impl Store {
     async fn first_end(&self, range: &'static str, set: &str) -> Result<Option<u64>, QueueError> {
         let mut range = redis::cmd(range);
         range.arg(self.keys.get(set)).arg(0).arg(0).arg("WITHSCORES");
-        let range = &range;
-        let asked = self.redis.query(|mut redis| async move { range.query_async(&mut redis).await });
-        let found: Vec<(String, f64)> = asked.await.map_err(store_error)?;
+        let found: Vec<(String, f64)> = self.command(&range).await?;
         Ok(found.first().map(|(_, score)| *score as u64))
     }
 
@@ -373,19 +356,14 @@ impl Store {
         for (set, _) in SETS {
             counts.cmd("ZCOUNT").arg(self.keys.get(set)).arg(since).arg("+inf");
         }
-        let counts = &counts;
-        let asked = self.redis.query(|mut redis| async move { counts.query_async(&mut redis).await });
-        let counts: Vec<u64> = asked.await.map_err(store_error)?;
+        let counts: Vec<u64> = self.pipeline(&counts).await?;
         Ok(counts.iter().sum())
     }
 
     /// Jobs of a user's list of which only the record is left that they were cancelled.
     async fn cancelled_of(&self, user_id: &str) -> Result<Vec<EndedItem>, QueueError> {
         let mut list = redis::cmd("ZRANGE");
-        list.arg(self.own_keys.user(user_id)).arg(0).arg(-1);
-        let list = &list;
-        let asked = self.redis.query(|mut redis| async move { list.query_async(&mut redis).await });
-        let ids: Vec<String> = asked.await.map_err(store_error)?;
+        let ids: Vec<String> = self.command(list.arg(self.own_keys.user(user_id)).arg(0).arg(-1)).await?;
         let mut items = Vec::new();
         for some in ids.chunks(READ_AT_ONCE) {
             let some: Vec<&str> = some.iter().map(String::as_str).collect();
@@ -413,17 +391,13 @@ impl Store {
         let mut both = redis::pipe();
         both.cmd("HGET").arg(self.keys.job_key(job_id)).arg("data");
         both.cmd("HGET").arg(self.own_keys.cancelled(job_id)).arg("data");
-        let both = &both;
-        let asked = self.redis.query(|mut redis| async move { both.query_async(&mut redis).await });
-        let (data, cancelled): Fields = asked.await.map_err(store_error)?;
+        let (data, cancelled): Fields = self.pipeline(&both).await?;
         Ok([owner(data.as_deref()), owner(cancelled.as_deref())])
     }
 
     /// False if there was no record of its having been cancelled.
     async fn forget_cancelled(&self, job_id: &str) -> Result<bool, QueueError> {
-        let key = &self.own_keys.cancelled(job_id);
-        let forget = |mut redis| async move { redis::cmd("DEL").arg(key).query_async(&mut redis).await };
-        let deleted: i64 = self.redis.query(forget).await.map_err(store_error)?;
+        let deleted: i64 = self.command(redis::cmd("DEL").arg(self.own_keys.cancelled(job_id))).await?;
         Ok(deleted > 0)
     }
 }

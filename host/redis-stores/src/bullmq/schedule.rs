@@ -78,9 +78,7 @@ impl Store {
         let data = hash.get("data").map_or("{}", String::as_str);
         let iteration = Iteration { scheduler, job_id, data, next, options: &options };
         let update = &self.official.schedule(&iteration, now).map_err(broken)?;
-        let updated =
-            self.redis.query(|mut redis| async move { update.invoke_async(&mut redis).await }).await;
-        match updated {
+        match self.redis.script(update).await {
             Ok::<Option<String>, _>(_next_id) => Ok(None),
             Err(error) => refused(error),
         }
@@ -110,10 +108,7 @@ impl Store {
     /// Schedulers may have any name, also one that looks like the key of a repeatable job of BullMQ 5. They
     /// alone count their iterations.
     async fn is_scheduler(&self, name: &str) -> Result<bool, QueryError> {
-        let key = &self.scheduler_key(name);
-        let ask =
-            |mut redis| async move { redis::cmd("HEXISTS").arg(key).arg("ic").query_async(&mut redis).await };
-        self.redis.query(ask).await
+        self.redis.command(redis::cmd("HEXISTS").arg(self.scheduler_key(name)).arg("ic")).await
     }
 
     fn scheduler_key(&self, name: &str) -> String {

@@ -13,7 +13,7 @@ use agent_core::ports::queue::QUEUE;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bullmq::QueueKeys;
-use redis::{FromRedisValue, ScriptInvocation};
+use redis::{Cmd, FromRedisValue, Pipeline, ScriptInvocation};
 use tokio::time::Instant;
 
 use super::official_scripts::OfficialScripts;
@@ -122,8 +122,18 @@ impl Store {
         &self,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, QueueError> {
-        let run = |mut redis| async move { script.invoke_async(&mut redis).await };
-        self.redis.query(run).await.map_err(store_error)
+        self.redis.script(script).await.map_err(store_error)
+    }
+
+    pub(super) async fn command<T: FromRedisValue + Send>(&self, command: &Cmd) -> Result<T, QueueError> {
+        self.redis.command(command).await.map_err(store_error)
+    }
+
+    pub(super) async fn pipeline<T: FromRedisValue + Send>(
+        &self,
+        commands: &Pipeline,
+    ) -> Result<T, QueueError> {
+        self.redis.pipeline(commands).await.map_err(store_error)
     }
 
     /// The id that the server has given itself when it was started; empty where it does not say.
@@ -135,8 +145,7 @@ impl Store {
 
     /// The time by the server's clock.
     pub(super) async fn now(&self) -> Result<SystemTime, QueryError> {
-        let ask = |mut redis| async move { redis::cmd("TIME").query_async(&mut redis).await };
-        let (seconds, micros): (u64, u64) = self.redis.query(ask).await?;
+        let (seconds, micros): (u64, u64) = self.redis.command(&redis::cmd("TIME")).await?;
         Ok(from_millis(seconds.saturating_mul(1000).saturating_add(micros / 1000)))
     }
 }

@@ -25,9 +25,7 @@ impl RedisCache {
     /// everybody: a pattern can be wider than the namespace.
     async fn scan(server: &Redis, cursor: u64, pattern: &str) -> Result<(u64, Vec<Vec<u8>>), QueryError> {
         let mut step = redis::cmd("SCAN");
-        step.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_STEP);
-        let step = &step;
-        server.query(|mut redis| async move { step.query_async(&mut redis).await }).await
+        server.command(step.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_STEP)).await
     }
 
     /// In a cluster one by one, as they are of many slots.
@@ -62,17 +60,15 @@ impl RedisCache {
 #[boxed_async]
 impl ResultCache for RedisCache {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, CacheError> {
-        let get = |mut redis| async move { redis::cmd("GET").arg(key).query_async(&mut redis).await };
-        let value: Option<Vec<u8>> = self.0.at(key).query(get).await.map_err(cache_error)?;
+        let got = self.0.at(key).command(redis::cmd("GET").arg(key)).await;
+        let value: Option<Vec<u8>> = got.map_err(cache_error)?;
         Ok(value.map(Bytes::from))
     }
 
     async fn put(&self, key: &str, json: Bytes, time_to_live: Duration) -> Result<(), CacheError> {
         let mut set = redis::cmd("SET");
         set.arg(key).arg(&*json).arg("PX").arg(millis(time_to_live));
-        let set = &set;
-        let put = |mut redis| async move { set.query_async(&mut redis).await };
-        self.0.at(key).query(put).await.map_err(cache_error)
+        self.0.at(key).command(&set).await.map_err(cache_error)
     }
 
     async fn delete_matching(&self, pattern: &str) -> Result<u64, CacheError> {
@@ -85,9 +81,7 @@ impl ResultCache for RedisCache {
 }
 
 async fn unlink(server: &Redis, keys: &[Vec<u8>]) -> Result<u64, QueryError> {
-    server
-        .query(|mut redis| async move { redis::cmd("UNLINK").arg(keys).query_async(&mut redis).await })
-        .await
+    server.command(redis::cmd("UNLINK").arg(keys)).await
 }
 
 /// Redis takes whole milliseconds, and at least one.

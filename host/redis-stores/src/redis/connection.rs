@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{Client, RedisResult, Value};
+use redis::{Client, Cmd, FromRedisValue, Pipeline, RedisResult, ScriptInvocation, Value};
 
 use super::QueryError;
 use super::address::{Address, AddressError};
@@ -112,8 +112,7 @@ impl Redis {
             }
             Target::Server(server) => {
                 let Way::ByName(sentinels) = server.way() else { return Ok(vec![self.clone()]) };
-                let ask = |mut redis| async move { redis::cmd("ROLE").query_async(&mut redis).await };
-                let role: Value = self.query(ask).await?;
+                let role: Value = self.command(&redis::cmd("ROLE")).await?;
                 let infos = replicas(&role).into_iter().filter_map(|host| sentinels.info_at(&host));
                 let clients = infos.filter_map(|info| Client::open(info).ok());
                 let open = |client| {
@@ -128,8 +127,29 @@ impl Redis {
         }
     }
 
+    /// Sends a command as a [query](Self::query).
+    pub(crate) async fn command<T: FromRedisValue + Send>(&self, command: &Cmd) -> Result<T, QueryError> {
+        self.query(|mut redis| async move { command.query_async(&mut redis).await }).await
+    }
+
+    /// Sends commands together as one [query](Self::query).
+    pub(crate) async fn pipeline<T: FromRedisValue + Send>(
+        &self,
+        commands: &Pipeline,
+    ) -> Result<T, QueryError> {
+        self.query(|mut redis| async move { commands.query_async(&mut redis).await }).await
+    }
+
+    /// Has a script run as a [query](Self::query).
+    pub(crate) async fn script<T: FromRedisValue + Send>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, QueryError> {
+        self.query(|mut redis| async move { script.invoke_async(&mut redis).await }).await
+    }
+
     /// Sends a query, unless the circuit is open. One that found a kept connection dead is sent once more on
-    /// a new connection, so it has to bear being carried out twice: see [`Self::query_once`].
+    /// a new connection, so it has to bear being carried out twice: see [`Manner::Once`].
     pub(crate) async fn query<T, F>(
         &self,
         query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
@@ -141,32 +161,8 @@ impl Redis {
         self.send(Manner::Repeatable(Duration::ZERO), query).await
     }
 
-    /// Sends a query that Redis may take `wait` longer to answer, because it blocks.
-    pub(crate) async fn query_blocking<T, F>(
-        &self,
-        wait: Duration,
-        query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
-    ) -> Result<T, QueryError>
-    where
-        F: Future<Output = RedisResult<T>> + Send,
-        T: Send,
-    {
-        self.send(Manner::Repeatable(wait), query).await
-    }
-
-    /// Sends a query that must not be carried out twice. Whether the connection is alive is found out before.
-    pub(crate) async fn query_once<T, F>(
-        &self,
-        query: impl Fn(MultiplexedConnection) -> F + Send + Sync,
-    ) -> Result<T, QueryError>
-    where
-        F: Future<Output = RedisResult<T>> + Send,
-        T: Send,
-    {
-        self.send(Manner::Once, query).await
-    }
-
-    async fn send<T, F>(
+    /// Sends a query in that manner, unless the circuit is open.
+    pub(crate) async fn send<T, F>(
         &self,
         manner: Manner,
         query: impl Fn(MultiplexedConnection) -> F + Send + Sync,

@@ -47,9 +47,7 @@ impl RedisIdempotency {
         for argument in arguments {
             run.arg(*argument);
         }
-        let run = &run;
-        let ran = redis.query(|mut redis| async move { run.invoke_async(&mut redis).await });
-        ran.await.map_err(failed)
+        redis.script(&run).await.map_err(failed)
     }
 
     async fn change(

@@ -17,7 +17,7 @@ use boxed_async::boxed_async;
 use redis::Script;
 use tokio::time::timeout;
 
-use super::{QueryError, Redis};
+use super::{Manner, QueryError, Redis};
 
 /// How long one answer may take. A tool waits, which has nothing to fall back to.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -79,8 +79,8 @@ impl RedisKeyValues {
         let write = &write;
         in_time(async {
             loop {
-                let written =
-                    redis.query_once(|mut redis| async move { write.invoke_async(&mut redis).await });
+                let ask = |mut redis| async move { write.invoke_async(&mut redis).await };
+                let written = redis.send(Manner::Once, ask);
                 let mut words: Vec<String> = written.await.map_err(failed)?;
                 let value = if words.len() > 1 { words.pop() } else { None };
                 return match words.first().map(String::as_str) {
@@ -105,10 +105,7 @@ impl KeyValueStore for RedisKeyValues {
         let names = Names::of(space);
         let mut get = self.get.prepare_invoke();
         get.key(&names.values).key(&names.expiries).arg(key);
-        let get = &get;
-        let redis = self.redis.at(&names.values);
-        let value = redis.query(|mut redis| async move { get.invoke_async(&mut redis).await });
-        value.await.map_err(failed)
+        self.redis.at(&names.values).script(&get).await.map_err(failed)
     }
 
     async fn set(
@@ -164,9 +161,8 @@ impl KeyValueStore for RedisKeyValues {
             while listed.len() < most {
                 let mut list = self.list.prepare_invoke();
                 list.key(&names.keys).key(&names.expiries).arg(&start).arg(&end).arg(most);
-                let list = &list;
-                let found = redis.query(|mut redis| async move { list.invoke_async(&mut redis).await });
-                let (last, keys): (Option<Vec<u8>>, Vec<Vec<u8>>) = found.await.map_err(failed)?;
+                let found = redis.script(&list).await;
+                let (last, keys): (Option<Vec<u8>>, Vec<Vec<u8>>) = found.map_err(failed)?;
                 listed.extend(keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()));
                 let Some(last) = last else { break };
                 start = [b"(", &*last].concat();

@@ -50,3 +50,4 @@ pub(crate) use server_check::ask;
 pub use server_settings::RedisUse;
 
 pub(crate) use error::QueryError;
+pub(crate) use server::Manner;

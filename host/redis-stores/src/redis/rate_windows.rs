@@ -59,9 +59,7 @@ impl RedisWindows {
             // Lua's numbers hold whole ones up to 2^53.
             count.key(key(window)).arg(window.limit).arg(period.clamp(1, 1 << 52)).arg(window.cost);
         }
-        let count = &count;
-        let asked = redis.query(|mut redis| async move { count.invoke_async(&mut redis).await }).await;
-        let counted: Vec<u64> = asked.map_err(|error| RateError(error.to_string()))?;
+        let counted: Vec<u64> = redis.script(&count).await.map_err(|error| RateError(error.to_string()))?;
         let (pairs, _nothing_left) = counted.as_chunks::<2>();
         let hits = |&[count, left]: &[u64; 2]| Hits { count, resets_in: Duration::from_millis(left) };
         Ok(pairs.iter().map(hits).collect())

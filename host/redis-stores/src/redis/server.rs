@@ -38,7 +38,7 @@ pub(super) enum Way {
 
 /// How a query is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     /// The query may be carried out twice, and Redis may take so much longer to answer because it blocks.
     Repeatable(Duration),
     /// The query must not be carried out twice. Whether the connection is alive is found out before.

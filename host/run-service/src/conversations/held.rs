@@ -6,7 +6,8 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::ports::conversations::LEASE;
 use agent_core::ports::{
-    ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Renewal, Spawn,
+    ClaimResult, ClaimTerms, ConversationClaim, ConversationError, ConversationStore, Renewal, Spawn,
+    TurnsResult,
 };
 use agent_core::words::{ConversationKey, Turn};
 use boxed_async::boxed_async;
@@ -52,11 +53,11 @@ impl Claim {
         ConversationKey::conversation(&self.user_id, &self.id)
     }
 
-    pub(super) async fn claim(&self) -> Result<ConversationClaim, ConversationError> {
+    pub(super) async fn claim(&self) -> ClaimResult {
         self.store.claim(self.key(), &self.owner, ClaimTerms::default()).await
     }
 
-    async fn settle(&self, turns: &[Turn]) -> Result<bool, ConversationError> {
+    async fn settle(&self, turns: &[Turn]) -> TurnsResult<bool> {
         let settled = timeout(CALL_LIMIT, self.store.settle(self.key(), &self.owner, turns)).await;
         settled.unwrap_or_else(|_elapsed| Err(ConversationError::Store("no answer".into())))
     }
@@ -67,11 +68,11 @@ impl LeaseClaim for Claim {
     const WHAT: &'static str = "conversation";
     type Error = ConversationError;
 
-    async fn renew(&self) -> Result<Renewal, ConversationError> {
+    async fn renew(&self) -> TurnsResult<Renewal> {
         self.store.renew(self.key(), &self.owner, LEASE).await
     }
 
-    async fn release(&self) -> Result<(), ConversationError> {
+    async fn release(&self) -> TurnsResult {
         self.store.release(self.key(), &self.owner).await
     }
 }

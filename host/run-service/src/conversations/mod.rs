@@ -22,7 +22,7 @@ mod turns;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use agent_core::ports::{ConversationClaim, ConversationError, ConversationStore, Deletion, Spawn};
+use agent_core::ports::{ConversationClaim, ConversationStore, Deletion, Spawn, TurnsResult};
 use agent_core::words::{Conversation, ConversationKey, ConversationSummary, MOST_RESPONSES, Turn};
 use futures::future::BoxFuture;
 
@@ -97,7 +97,7 @@ impl Conversations {
     }
 
     /// A conversation of that user. One whose first run is under way has no turns.
-    pub async fn read(&self, user_id: &str, id: &str) -> Result<Option<Conversation>, ConversationError> {
+    pub async fn read(&self, user_id: &str, id: &str) -> TurnsResult<Option<Conversation>> {
         self.store.read(ConversationKey::conversation(user_id, id)).await
     }
 
@@ -108,23 +108,17 @@ impl Conversations {
         user_id: &str,
         limit: u32,
         after: Option<(SystemTime, &str)>,
-    ) -> Result<Vec<ConversationSummary>, ConversationError> {
+    ) -> TurnsResult<Vec<ConversationSummary>> {
         self.store.list(user_id, limit, after).await
     }
 
     /// Deletes a conversation of that user.
-    pub async fn delete(&self, user_id: &str, id: &str) -> Result<Deletion, ConversationError> {
+    pub async fn delete(&self, user_id: &str, id: &str) -> TurnsResult<Deletion> {
         self.store.delete(ConversationKey::conversation(user_id, id)).await
     }
 
     /// Keeps a response for that user, with everything that was said until then.
-    pub async fn keep_response(
-        &self,
-        user_id: &str,
-        id: &str,
-        turns: &[Turn],
-        shown: &str,
-    ) -> Result<(), ConversationError> {
+    pub async fn keep_response(&self, user_id: &str, id: &str, turns: &[Turn], shown: &str) -> TurnsResult {
         let most = Some(MOST_RESPONSES);
         self.store.put(ConversationKey::response(user_id, id), turns, shown, most).await
     }
@@ -136,17 +130,17 @@ impl Conversations {
         id: &str,
         turns: &[Turn],
         shown: &str,
-    ) -> Result<(), ConversationError> {
+    ) -> TurnsResult {
         self.store.put(ConversationKey::response(user_id, id), turns, shown, None).await
     }
 
     /// A response of that user.
-    pub async fn response(&self, user_id: &str, id: &str) -> Result<Option<Conversation>, ConversationError> {
+    pub async fn response(&self, user_id: &str, id: &str) -> TurnsResult<Option<Conversation>> {
         self.store.read(ConversationKey::response(user_id, id)).await
     }
 
     /// Deletes a response of that user. Those that go on from it stay as they are.
-    pub async fn delete_response(&self, user_id: &str, id: &str) -> Result<Deletion, ConversationError> {
+    pub async fn delete_response(&self, user_id: &str, id: &str) -> TurnsResult<Deletion> {
         self.store.delete(ConversationKey::response(user_id, id)).await
     }
 }

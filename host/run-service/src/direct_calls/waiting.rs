@@ -17,7 +17,7 @@ use tracing::warn;
 use super::DirectCall;
 use crate::jobs::Jobs;
 use crate::layers::{Ask, Invoke, InvokeError};
-use crate::waits::{Decided, JobWait, NotDecided, ProposedDecision, WaitError, Waits};
+use crate::waits::{Decided, JobWait, NotDecided, ProposedDecision, WaitError, WaitResult, Waits};
 
 /// How often it is looked at whether a job is claimed whose wait is decided.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -99,12 +99,7 @@ impl WaitingCalls {
 
     /// A call of this user that became the run of that job, held back for up to `within` while a worker makes
     /// it. `None` where there is no such job, or its run is another one.
-    pub async fn read(
-        &self,
-        user_id: &str,
-        job_id: &str,
-        within: Duration,
-    ) -> Result<Option<CallRun>, WaitError> {
+    pub async fn read(&self, user_id: &str, job_id: &str, within: Duration) -> WaitResult<Option<CallRun>> {
         let until = Instant::now() + within;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -128,7 +123,7 @@ impl WaitingCalls {
     }
 
     /// Cancels the job of a call. One that has ended stays as it is.
-    pub async fn cancel(&self, user_id: &str, job_id: &str) -> Result<(), WaitError> {
+    pub async fn cancel(&self, user_id: &str, job_id: &str) -> WaitResult {
         self.jobs.cancel(user_id, job_id).await.map(|_outcome| ()).map_err(WaitError::from)
     }
 }
@@ -142,7 +137,7 @@ fn stopped(call: &ToolCall, limit: Duration) -> ToolReturn {
     ToolReturn { content, receipt: ToolReceipt::new(&call.name, ToolOutcome::TimedOut) }
 }
 
-fn state(job: &Job, events: Vec<Event>) -> Result<CallState, WaitError> {
+fn state(job: &Job, events: Vec<Event>) -> WaitResult<CallState> {
     if let Some(mut result) = recorded_end(events.clone(), None)? {
         return Ok(match result.tool_calls.pop() {
             Some(receipt) if result.stop_reason != StopReason::Cancelled => {

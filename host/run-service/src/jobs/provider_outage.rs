@@ -357,12 +357,17 @@ mod tests {
         let (gate, circuit) = gate();
         let permit = gate.claim_permit().await;
         gate.failed(&permit, Fault::RateLimited(Some(SECOND * 120)), Instant::now(), "run");
+        assert_notices_soon(&gate, &circuit).await;
+    }
+
+    /// Whoever wants a permit is given one soon after others were answered.
+    async fn assert_notices_soon(gate: &ProviderOutage, circuit: &SharedCircuit) {
         let start = Instant::now();
-        let requests = async {
+        let others = async {
             tokio::time::sleep(SECOND * 10).await;
             circuit.enter().unwrap().end(Verdict::Success);
         };
-        let (next, ()) = tokio::join!(gate.claim_permit(), requests);
+        let (next, ()) = tokio::join!(gate.claim_permit(), others);
         assert!(next.trial.is_none() && start.elapsed() < SECOND * 12, "{:?}", start.elapsed());
     }
 
@@ -373,13 +378,7 @@ mod tests {
         let permit = gate.claim_permit().await;
         gate.failed(&permit, Fault::Unreachable, Instant::now(), "run");
         let _trial = gate.claim_permit().await;
-        let start = Instant::now();
-        let others = async {
-            tokio::time::sleep(SECOND * 10).await;
-            circuit.enter().unwrap().end(Verdict::Success);
-        };
-        let (next, ()) = tokio::join!(gate.claim_permit(), others);
-        assert!(next.trial.is_none() && start.elapsed() < SECOND * 12, "{:?}", start.elapsed());
+        assert_notices_soon(&gate, &circuit).await;
         gate.failed(&permit, Fault::Unreachable, Instant::now(), "another run");
         tokio::time::sleep(FIRST_PAUSE * 2).await;
         let answered = async { gate.answered() };

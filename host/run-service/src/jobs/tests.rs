@@ -82,7 +82,8 @@ fn ending_jobs(queue: &Arc<TestQueue>, runs: &Arc<TestRuns>) -> (Jobs, Flusher) 
 fn assert_recorded_as_cancelled(runs: &TestRuns, tokens: u64) {
     let records = runs.records();
     let [record] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((record.job_id.as_deref(), record.user_id.as_deref()), (Some("1"), Some("u1")));
+    let of = (record.id.as_str(), record.job_id.as_deref(), record.user_id.as_deref());
+    assert_eq!(of, ("run_job_1", Some("1"), Some("u1")));
     let RunOutcome::Ended { stop_reason, usage, .. } = &record.outcome else { panic!("{record:?}") };
     assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, tokens));
 }

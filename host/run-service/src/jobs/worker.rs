@@ -10,7 +10,9 @@ use std::time::Duration;
 use agent_core::backoff::Backoff;
 use agent_core::circuit_breaker::SharedCircuit;
 use agent_core::ports::queue::LEASE;
-use agent_core::ports::{AttemptEnd, AttemptOutcome, Claim, JobQueue, Journal, Observer, QueueError};
+use agent_core::ports::{
+    AttemptEnd, AttemptOutcome, Claim, ClaimedJob, JobQueue, Journal, Observer, QueueError,
+};
 use agent_core::trace::{InTrace as _, Span};
 use agent_core::words::JobData;
 use futures::FutureExt;
@@ -176,7 +178,7 @@ impl Worker {
     ///
     /// Not cancellation-safe: dropping this future after the queue leased a job loses the claim until the
     /// lease expires. So shutdown lets it finish.
-    async fn claim(&self, stopping: &CancellationToken) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, stopping: &CancellationToken) -> ClaimedJob {
         let claim = tokio::select! {
             biased;
             claim = self.queue.claim(&self.context.name, CLAIM_PATIENCE) => claim?,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::chosen_tools::UnknownTools;
-use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal};
+use agent_core::words::{AgentResult, CanonicalResult, Grants, Options, Principal, RunOutcome, RunRecord};
 use boxed_async::boxed_async;
 
 pub use admission::{Admission, Admitted, DEFAULT_PLACES, DEFAULT_WAIT, Permit};
@@ -121,6 +121,20 @@ impl Ask {
     /// The job that is worked off; absent for a request.
     pub(crate) fn job_id(&self) -> Option<&str> {
         self.claim.as_ref().map(|claim| claim.job_id.as_str())
+    }
+
+    /// The record of its run, which begins now.
+    fn record(&self, outcome: RunOutcome) -> RunRecord {
+        let now = clock::now();
+        RunRecord {
+            id: self.run_id.clone(),
+            request_id: self.request_id.clone(),
+            user_id: self.principal.user_id.clone(),
+            job_id: self.job_id().map(str::to_owned),
+            started_at: now,
+            finished_at: now,
+            outcome,
+        }
     }
 }
 

@@ -177,15 +177,7 @@ impl<I: Invoke> Invoke for Parkable<I> {
         ask.control.job_id = Some(job_id.clone());
         ask.control.observer = self.observer.clone();
         ask.control.children = ChildRuns::by_job_of(&*self.desk.queue);
-        let mut record = RunRecord {
-            id: ask.run_id.clone(),
-            request_id: ask.request_id.clone(),
-            user_id: ask.principal.user_id.clone(),
-            job_id: Some(job_id.clone()),
-            started_at: clock::now(),
-            finished_at: UNIX_EPOCH,
-            outcome: RunOutcome::Running,
-        };
+        let mut record = RunRecord { job_id: Some(job_id.clone()), ..ask.record(RunOutcome::Running) };
         let conversation = ask.control.conversation_id.clone().zip(Some(ask.control.own_history.clone()));
         let (cancel, handed_over) = (ask.control.cancel.clone(), ask.control.handed_over.clone());
         match self.inner.invoke(ask).await {

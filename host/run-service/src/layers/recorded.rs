@@ -60,12 +60,7 @@ fn outcome(answer: &Result<RunAnswer, InvokeError>, meter: &UsageMeter, is_job: 
                 | RunError::Journal(JournalError::Fenced { .. } | JournalError::Newer { .. }),
             ),
         ) => None,
-        Ok(RunAnswer { result, .. }) => Some(RunOutcome::Ended {
-            stop_reason: result.stop_reason,
-            iterations: result.iterations,
-            usage: result.usage,
-            model: result.model.clone(),
-        }),
+        Ok(RunAnswer { result, .. }) => Some(RunOutcome::of(result)),
         Err(error @ (InvokeError::Run(_) | InvokeError::TimedOut { .. })) => {
             Some(failed(ErrorChain(error).to_string(), meter, kind(error)))
         }
@@ -106,16 +101,7 @@ struct Entry {
 
 impl Entry {
     fn begin(ask: &Ask, behind: WriteBehind) -> Self {
-        let now = clock::now();
-        let record = RunRecord {
-            id: ask.run_id.clone(),
-            request_id: ask.request_id.clone(),
-            user_id: ask.principal.user_id.clone(),
-            job_id: ask.job_id().map(str::to_owned),
-            started_at: now,
-            finished_at: now,
-            outcome: failed(String::new(), &ask.control.meter, FailureKind::Internal),
-        };
+        let record = ask.record(failed(String::new(), &ask.control.meter, FailureKind::Internal));
         let RunControl { cancel, meter, handed_over, .. } = ask.control.clone();
         Self { record: Some(record), cancel, meter, handed_over, behind }
     }

@@ -82,12 +82,7 @@ pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> Journal
     let events = store.read(&record.id, 0).await?;
     let Ok(Some(result)) = recorded_end(events, None) else { return Ok(false) };
     record.finished_at = clock::now();
-    record.outcome = RunOutcome::Ended {
-        stop_reason: result.stop_reason,
-        iterations: result.iterations,
-        usage: result.usage,
-        model: result.model,
-    };
+    record.outcome = RunOutcome::of(&result);
     store.save(record).await?;
     Ok(true)
 }
@@ -95,16 +90,7 @@ pub async fn record_end(store: &dyn RunStore, record: &mut RunRecord) -> Journal
 #[boxed_async]
 impl<I: Invoke> Invoke for Heartbeat<I> {
     async fn invoke(&self, mut ask: Ask) -> Result<RunAnswer, InvokeError> {
-        let now = clock::now();
-        let mut record = RunRecord {
-            id: ask.run_id.clone(),
-            request_id: ask.request_id.clone(),
-            user_id: ask.principal.user_id.clone(),
-            job_id: ask.job_id().map(str::to_owned),
-            started_at: now,
-            finished_at: now,
-            outcome: RunOutcome::Running,
-        };
+        let mut record = ask.record(RunOutcome::Running);
         let cancel = ask.control.cancel.get_or_insert_default().clone();
         let mut inner = self.inner.invoke(ask);
         // What fails at once never began.

@@ -76,6 +76,19 @@ fn driver<'a>(model: &'a ScriptedModel, tools: &'a dyn ToolSet, journal: &'a Tes
     Driver { request_id: "req-1", model, tools, journal, claim: Some(&CLAIM), control: &CONTROL }
 }
 
+/// What becomes of a run that is cancelled after a second.
+async fn cancelled(model: &ScriptedModel, tools: &dyn ToolSet, journal: &TestJournal) -> AgentResult {
+    let cancel = CancellationToken::new();
+    let control = control(&cancel);
+    let driver = Driver { control: &control, ..driver(model, tools, journal) };
+    let owner = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(driver.start(task()), owner);
+    result.unwrap()
+}
+
 fn script() -> [Result<agent_core::words::ModelReply, ModelError>; 3] {
     let wait = |id, ms: u64| (id, "wait", json!({"ms": ms}));
     [
@@ -237,14 +250,14 @@ async fn a_call_that_may_have_had_an_effect_is_not_made_again() {
         Ok(says("so")),
     ]);
     let journal = TestJournal::default();
-    let (unused, tools) = (SlowTools::new(), EchoTools::new(&["pay", "look"]).once_only("pay").hanging());
-    let first = Driver { tools: &tools, ..driver(&model, &unused, &journal) };
+    let tools = EchoTools::new(&["pay", "look"]).once_only("pay").hanging();
+    let first = driver(&model, &tools, &journal);
     let killed = tokio::time::timeout(Duration::from_secs(1), first.start(task()));
     assert!(killed.await.is_err(), "its worker is killed while both calls are under way");
     assert_eq!(journal.events()[2], Event::ToolsStarted { indexes: vec![0] });
 
     let tools = EchoTools::new(&["pay", "look"]).once_only("pay");
-    let resumed = Driver { tools: &tools, ..driver(&model, &unused, &journal) };
+    let resumed = driver(&model, &tools, &journal);
     let result = resumed.resume(journal.events()).await.unwrap();
     let outcomes: Vec<_> =
         result.tool_calls.iter().map(|receipt| (&*receipt.name, receipt.outcome)).collect();

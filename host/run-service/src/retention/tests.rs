@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
 use agent_core::ports::lease::Lease;
-use agent_core::ports::{AttemptEnd, DropStep, LeaseResult, QueueError, RetentionResult};
+use agent_core::ports::{AttemptEnd, DropStep, LeaseResult, PageResult, QueueError, RetentionResult};
 use agent_core::testing::{Switch, TestQueue};
 use agent_core::words::JobData;
 use boxed_async::boxed_async;
@@ -125,17 +125,12 @@ impl Retention for MemoryRetention {
         Ok(DropStep { removed, next })
     }
 
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        _most: u32,
-    ) -> RetentionResult<EndedPage> {
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, _most: u32) -> PageResult {
         self.check().await?;
         Ok(self.page(from, |entry| entry.ended_at < before))
     }
 
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> RetentionResult<EndedPage> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, _most: u32) -> PageResult {
         self.check().await?;
         Ok(self.page(from, |entry| entry.user == user_id))
     }

@@ -10,7 +10,7 @@ use agent_core::words::{Event, Job};
 use tokio::time::sleep;
 use tracing::{debug, info};
 
-use super::{WaitError, Waits};
+use super::{WaitResult, Waits};
 use crate::clock;
 
 /// How often the queue is asked which life of its server this is.
@@ -53,7 +53,7 @@ impl Waits {
 
     /// Looks through all parked jobs once, and says how many go on. A job whose journal cannot be read is
     /// passed over: it must not keep the others waiting. When none can be read, their store is away.
-    async fn resume_decided(&self) -> Result<usize, WaitError> {
+    async fn resume_decided(&self) -> WaitResult<usize> {
         let (mut resumed, mut cursor) = (0, None::<String>);
         let (mut read, mut unread) = (0, None);
         loop {
@@ -84,7 +84,7 @@ impl Waits {
     /// In how long the run of a job is to go on by its journal, if that is known: at once where a decision
     /// or more is written behind its last wait, else when the first of what it waits for expires. That an
     /// attempt failed behind it decides nothing.
-    async fn due_within(&self, job: &Job) -> Result<Option<Duration>, WaitError> {
+    async fn due_within(&self, job: &Job) -> WaitResult<Option<Duration>> {
         match self.journal.read(&job.run_id, 0).await {
             Ok(events) => match events.iter().rfind(|event| **event != Event::HandedBack) {
                 None => Ok(None),

@@ -93,6 +93,9 @@ impl FamilyWaits {
     }
 }
 
+/// What reading waits results in.
+pub type WaitResult<T = ()> = Result<T, WaitError>;
+
 /// Why waits cannot be read.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WaitError {
@@ -142,12 +145,7 @@ impl Waits {
     }
 
     /// What the jobs of this user wait for that is not decided: of up to `limit` jobs.
-    pub async fn list(
-        &self,
-        user_id: &str,
-        limit: usize,
-        cursor: Option<&str>,
-    ) -> Result<WaitPage, WaitError> {
+    pub async fn list(&self, user_id: &str, limit: usize, cursor: Option<&str>) -> WaitResult<WaitPage> {
         let wanted = JobQuery { user_id, status: Some(JobStatus::Parked), limit, cursor };
         let page = self.queue.list(&wanted).await?;
         let mut waits = Vec::new();
@@ -166,7 +164,7 @@ impl Waits {
         caller: &Principal,
         limit: usize,
         cursor: Option<&str>,
-    ) -> Result<WaitPage, WaitError> {
+    ) -> WaitResult<WaitPage> {
         let page = self.queue.list_parked(limit.min(MOST_OF_OTHERS), cursor).await?;
         let mut waits = Vec::new();
         for job in &page.jobs {
@@ -179,7 +177,7 @@ impl Waits {
     }
 
     /// What the run of the job with that id waits for or waited for; nothing where there is no such job.
-    pub async fn of(&self, job_id: &str) -> Result<Vec<JobWait>, WaitError> {
+    pub async fn of(&self, job_id: &str) -> WaitResult<Vec<JobWait>> {
         match self.queue.read(job_id).await? {
             Some(job) => self.of_job(&job).await,
             None => Ok(Vec::new()),
@@ -187,7 +185,7 @@ impl Waits {
     }
 
     /// What a job's run waits for or waited for since its last model call.
-    pub async fn of_job(&self, job: &Job) -> Result<Vec<JobWait>, WaitError> {
+    pub async fn of_job(&self, job: &Job) -> WaitResult<Vec<JobWait>> {
         let events = self.journal.read(&job.run_id, 0).await?;
         if events.is_empty() {
             return Ok(Vec::new());
@@ -201,7 +199,7 @@ impl Waits {
     }
 
     /// One wait of a job's run, also one that was decided and that the run has gone on from.
-    async fn one_of(&self, job: &Job, id: &str) -> Result<Option<JobWait>, WaitError> {
+    async fn one_of(&self, job: &Job, id: &str) -> WaitResult<Option<JobWait>> {
         let events = self.journal.read(&job.run_id, 0).await?;
         if events.is_empty() {
             return Ok(None);
@@ -212,7 +210,7 @@ impl Waits {
         Ok(Some(wait))
     }
 
-    async fn add_child(&self, wait: &mut JobWait) -> Result<(), WaitError> {
+    async fn add_child(&self, wait: &mut JobWait) -> WaitResult {
         if let Some(child) = &wait.open.wait.child {
             wait.child = self.queue.read(&child.job_id).await?.map(|job| job.status);
         }
@@ -221,7 +219,7 @@ impl Waits {
 
     /// What a job's run waits for, and the runs that it began, and theirs. A run whose journal this program
     /// cannot read hides nothing of the others, and goes on when it is due: nobody decides about it here.
-    pub async fn of_family(&self, job: &Job) -> Result<FamilyWaits, WaitError> {
+    pub async fn of_family(&self, job: &Job) -> WaitResult<FamilyWaits> {
         let (mut family, mut jobs) = (FamilyWaits::default(), VecDeque::from([job.clone()]));
         while let Some(job) = jobs.pop_front() {
             family.is_under_way |= job.status != JobStatus::Parked;
@@ -243,7 +241,7 @@ impl Waits {
     }
 
     /// [`Self::of_job`] for a list: a journal that this program cannot read hides no other one.
-    async fn readable(&self, job: &Job) -> Result<Option<Vec<JobWait>>, WaitError> {
+    async fn readable(&self, job: &Job) -> WaitResult<Option<Vec<JobWait>>> {
         match self.of_job(job).await {
             Err(error) if error.is_of_one_journal() => {
                 tracing::warn!(job_id = job.id, %error, "what a job waits for cannot be read by this program");
@@ -254,7 +252,7 @@ impl Waits {
     }
 
     /// A wait that this caller may see: of their own run, or one about which they may decide.
-    pub async fn show(&self, caller: &Principal, id: &str) -> Result<Option<JobWait>, WaitError> {
+    pub async fn show(&self, caller: &Principal, id: &str) -> WaitResult<Option<JobWait>> {
         let Some(job_id) = Wait::job_of(id) else { return Ok(None) };
         let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
         let wait = self.one_of(&job, id).await?;
@@ -264,7 +262,7 @@ impl Waits {
     }
 
     /// [`Self::show`] for whoever may read the stores.
-    pub async fn show_to_operator(&self, id: &str) -> Result<Option<JobWait>, WaitError> {
+    pub async fn show_to_operator(&self, id: &str) -> WaitResult<Option<JobWait>> {
         let Some(job_id) = Wait::job_of(id) else { return Ok(None) };
         let Some(job) = self.queue.read(job_id).await? else { return Ok(None) };
         let Some(mut wait) = self.one_of(&job, id).await? else { return Ok(None) };
@@ -285,7 +283,7 @@ fn waits_of<'a>(
     job: &Job,
     events: Vec<Event>,
     ids: impl IntoIterator<Item = &'a str>,
-) -> Result<(Run, Vec<Option<JobWait>>), WaitError> {
+) -> WaitResult<(Run, Vec<Option<JobWait>>)> {
     let wanted = ids.into_iter().map(|id| (id, OpenWait::decided_in(&events, id))).collect::<Vec<_>>();
     let run = Run::waiting(events)?;
     let wait = |(id, decided): &(&str, Option<OpenWait>)| {

@@ -90,9 +90,14 @@ struct Bench {
 impl Bench {
     /// Another job with a webhook, whose run has ended.
     async fn add_ended(&self, user_id: &str, url: &str) -> String {
+        let job_id = self.add(user_id, url).await;
+        self.finish_job().await;
+        job_id
+    }
+
+    async fn add(&self, user_id: &str, url: &str) -> String {
         let job_id = self.queue.add(&JobData::new("2+2", user_id)).await.unwrap();
         self.webhooks.put(&NewWebhook { job_id: &job_id, user_id, url }).await.unwrap();
-        self.finish_job().await;
         job_id
     }
 
@@ -283,10 +288,7 @@ async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_cl
     // More than are delivered at once, so that a claim is made while deliveries are noted.
     let mut job_ids = vec![bench.job_id.clone()];
     for _ in 0..50 {
-        let job_id = bench.queue.add(&JobData::new("2+2", "u1")).await.unwrap();
-        let webhook = NewWebhook { job_id: &job_id, user_id: "u1", url: "https://example.com/" };
-        bench.webhooks.put(&webhook).await.unwrap();
-        job_ids.push(job_id);
+        job_ids.push(bench.add("u1", "https://example.com/").await);
     }
     for _ in &job_ids {
         bench.finish_job().await;
@@ -297,18 +299,25 @@ async fn deliveries_that_wait_for_their_turn_to_write_do_not_hold_up_the_next_cl
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_user_whose_receiver_hangs_delays_nobody_else() {
+/// So many jobs of each of these users end, whose receiver hangs, and then one of somebody else, who is told
+/// within so many seconds.
+async fn beside_a_tarpit(users: u32, jobs: u32, seconds: u64) -> Bench {
     let bench = Bench::new(&[Ok(200)]).await;
     bench.finish_job().await;
     *bench.receiver.takes.lock() = Duration::from_secs(20);
-    for _ in 0..40 {
-        bench.add_ended("many", "https://tarpit.example/").await;
+    for number in 0..users * jobs {
+        bench.add_ended(&format!("many-{}", number % users), "https://tarpit.example/").await;
     }
     sleep(Duration::from_secs(1)).await;
     let others = bench.add_ended("u2", "https://example.org/").await;
-    sleep(Duration::from_secs(25)).await;
+    sleep(Duration::from_secs(seconds)).await;
     assert_eq!(bench.row(&others).state, WebhookState::Delivered);
+    bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_whose_receiver_hangs_delays_nobody_else() {
+    let bench = beside_a_tarpit(1, 40, 25).await;
     // As soon as one has ended, the next one begins.
     sleep(Duration::from_secs(200)).await;
     assert_eq!(bench.receiver.most_under_way("https://tarpit.example/"), 4);
@@ -318,16 +327,7 @@ async fn a_user_whose_receiver_hangs_delays_nobody_else() {
 /// As many users as have all deliveries under way together, each with more due than is sent for long.
 #[tokio::test(start_paused = true)]
 async fn users_whose_receivers_hang_are_not_given_each_place_that_becomes_free() {
-    let bench = Bench::new(&[Ok(200)]).await;
-    bench.finish_job().await;
-    *bench.receiver.takes.lock() = Duration::from_secs(20);
-    for number in 0..80 {
-        bench.add_ended(&format!("many-{}", number % 4), "https://tarpit.example/").await;
-    }
-    sleep(Duration::from_secs(1)).await;
-    let others = bench.add_ended("u2", "https://example.org/").await;
-    sleep(Duration::from_secs(45)).await;
-    assert_eq!(bench.row(&others).state, WebhookState::Delivered);
+    let bench = beside_a_tarpit(4, 20, 45).await;
     assert!(bench.outbox.all().iter().any(|row| row.state == WebhookState::Waiting), "theirs are due yet");
 }
 
@@ -365,13 +365,7 @@ async fn the_webhook_of_a_trimmed_job_that_completed_has_the_result_of_its_journ
     sleep(Duration::from_secs(3)).await;
     let agent = scripted_agent([Ok(says("four"))], EchoTools::new(&[]), bench.records.clone());
     let result = agent.invoke(Ask::new("r".into(), "2+2".into())).await.unwrap().result;
-    let ended = RunOutcome::Ended {
-        stop_reason: result.stop_reason,
-        iterations: result.iterations,
-        usage: result.usage,
-        model: result.model.clone(),
-    };
-    bench.trim(&result.id, ended).await;
+    bench.trim(&result.id, RunOutcome::of(&result)).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(bench.state(), WebhookState::Delivered);
     let body = bench.got().pop().unwrap().1.body;

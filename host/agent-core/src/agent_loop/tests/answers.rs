@@ -5,16 +5,6 @@ use super::*;
 const REMINDER: &str = "Error: not run, because you made this very call twice and got the same answer both times. Use \
                         that answer, call with other arguments, use another tool, or reply without one.";
 
-/// A call's answer.
-fn says_of(index: usize, content: &str, outcome: ToolOutcome) -> Event {
-    let receipt = ToolReceipt {
-        component: Some("c@sha256:1".into()),
-        duration_ms: 1.0,
-        ..ToolReceipt::new("echo", outcome)
-    };
-    Event::ToolReturned { index, answer: ToolReturn { content: content.into(), receipt } }
-}
-
 /// Plays replies of calls by name and number, each of which is answered as `tool` says. Gives, per reply,
 /// what the refusals were.
 fn play(replies: &[&[(&str, u64)]], tool: impl Fn(usize, u64) -> (String, ToolOutcome)) -> Vec<Vec<bool>> {
@@ -26,20 +16,20 @@ fn play(replies: &[&[(&str, u64)]], tool: impl Fn(usize, u64) -> (String, ToolOu
         let Step::CallTools(open) = &step else { panic!("{step:?}") };
         refused.push(open.iter().map(|open| open.refusal.is_some()).collect());
         for open in open.clone() {
-            let event = match open.refusal {
+            let answer = match open.refusal {
                 Some(refusal) => {
                     assert_eq!(
                         (refusal.content.as_str(), refusal.receipt.outcome),
                         (REMINDER, ToolOutcome::NotRun)
                     );
-                    Event::ToolReturned { index: open.index, answer: refusal }
+                    refusal
                 }
                 None => {
                     let (content, outcome) = tool(turn, open.call.arguments["n"].as_u64().unwrap());
-                    says_of(open.index, &content, outcome)
+                    answer_of("echo", content, outcome)
                 }
             };
-            step = run.on(event).unwrap();
+            step = run.on(Event::ToolReturned { index: open.index, answer }).unwrap();
         }
     }
     refused
@@ -127,10 +117,7 @@ fn waiting_for(calls: usize, budget: u64) -> Run {
 
 /// Has a call answered by so many bytes, as a driver does.
 fn answered_by(run: &mut Run, index: usize, bytes: usize) -> (ToolReturn, Step) {
-    let Event::ToolReturned { answer, .. } = says_of(index, &"x".repeat(bytes), ToolOutcome::Ok) else {
-        unreachable!()
-    };
-    let answer = run.fit(index, answer);
+    let answer = run.fit(index, answer_of("echo", "x".repeat(bytes), ToolOutcome::Ok));
     let step = run.on(Event::ToolReturned { index, answer: answer.clone() }).unwrap();
     (answer, step)
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use super::{
     KeptComponent, MOST_AUDIT_LINE_BYTES, MOST_COMPONENT_BYTES, MOST_ID_BYTES, MOST_NAME_BYTES,
-    MOST_RECORD_BYTES, MOST_SIGNATURE_BYTES, VersionsError,
+    MOST_RECORD_BYTES, MOST_SIGNATURE_BYTES, VersionsError, VersionsResult,
 };
 use crate::words::{AuditLine, ComponentRecord, TrialCounts};
 
 /// A record as it is stored. It is read back here once: numbers that JSON has no form for, or schemas that
 /// are nested deeper than a reader follows, would make a record that nobody can read.
-pub fn encode_record(name: &str, record: &ComponentRecord) -> Result<String, VersionsError> {
+pub fn encode_record(name: &str, record: &ComponentRecord) -> VersionsResult<String> {
     check_size("the name of the component", name.len(), MOST_NAME_BYTES)?;
     let json = serde_json::to_string(record).map_err(|error| unreadable(name, &error))?;
     check_size("the record of the component", json.len(), MOST_RECORD_BYTES)?;
@@ -20,39 +20,39 @@ pub fn encode_record(name: &str, record: &ComponentRecord) -> Result<String, Ver
 }
 
 /// The record that [`encode_record`] was given.
-pub fn decode_record(name: &str, json: &str) -> Result<ComponentRecord, VersionsError> {
+pub fn decode_record(name: &str, json: &str) -> VersionsResult<ComponentRecord> {
     serde_json::from_str(json).map_err(|error| unreadable(name, &error))
 }
 
 /// An audit line as it is stored.
-pub fn encode_audit_line(name: &str, line: &AuditLine) -> Result<String, VersionsError> {
+pub fn encode_audit_line(name: &str, line: &AuditLine) -> VersionsResult<String> {
     let json = serde_json::to_string(line).map_err(|error| unreadable(name, &error))?;
     check_size("the audit line", json.len(), MOST_AUDIT_LINE_BYTES)?;
     Ok(json)
 }
 
 /// The line that [`encode_audit_line`] was given.
-pub fn decode_audit_line(name: &str, json: &str) -> Result<AuditLine, VersionsError> {
+pub fn decode_audit_line(name: &str, json: &str) -> VersionsResult<AuditLine> {
     serde_json::from_str(json).map_err(|error| unreadable(name, &error))
 }
 
 /// Counts as they are stored.
-pub fn encode_counts(trial: &str, counts: &TrialCounts) -> Result<String, VersionsError> {
+pub fn encode_counts(trial: &str, counts: &TrialCounts) -> VersionsResult<String> {
     serde_json::to_string(counts).map_err(|error| unreadable(trial, &error))
 }
 
 /// The counts that [`encode_counts`] was given.
-pub fn decode_counts(trial: &str, json: &str) -> Result<TrialCounts, VersionsError> {
+pub fn decode_counts(trial: &str, json: &str) -> VersionsResult<TrialCounts> {
     serde_json::from_str(json).map_err(|error| unreadable(trial, &error))
 }
 
 /// Refuses the id of a trial that is too long.
-pub fn check_trial(id: &str) -> Result<(), VersionsError> {
+pub fn check_trial(id: &str) -> VersionsResult {
     check_size("the id of the trial", id.len(), MOST_ID_BYTES)
 }
 
 /// Refuses a component that is too large.
-pub fn check_component(name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+pub fn check_component(name: &str, digest: &str, component: &KeptComponent) -> VersionsResult {
     check_size("the name of the component", name.len(), MOST_NAME_BYTES)?;
     let signature = component.signature.as_ref().map_or(0, |signature| signature.len());
     check_size("the digest of the component", digest.len(), MOST_ID_BYTES)?;
@@ -68,7 +68,7 @@ pub fn needed_digests(record: &ComponentRecord) -> BTreeSet<&str> {
     digests.filter(|digest| digest.len() <= MOST_ID_BYTES).collect()
 }
 
-fn check_size(what: &str, bytes: usize, most: usize) -> Result<(), VersionsError> {
+fn check_size(what: &str, bytes: usize, most: usize) -> VersionsResult {
     if bytes <= most {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use sqlx::AssertSqlSafe;
 
 use super::batch::{Batch, Changed, ChangedRow};
-use super::claims::{self, NextClaim};
+use super::claims;
 use super::jobs::{AttemptRow, EndedRow};
 use super::runs::{AppendRow, Entry, FoundRow, StoredUnderKey};
 use super::write::{CommitError, Together, Write, Written};
@@ -68,27 +68,31 @@ impl Commit for Write {
 /// claimed nothing, or whose next job somebody else has by now, is like an end without a claim
 /// ([`find_ends`]).
 async fn find_claims(pool: &SqlPool, writes: &[Write], outcomes: &mut [Outcome<Write>]) {
-    let refused: Vec<(usize, &AttemptRow, &NextClaim)> = writes
-        .iter()
-        .zip(&*outcomes)
-        .enumerate()
-        .filter_map(|(index, pair)| match pair {
-            (Write::End(attempt), Ok(Written::Ended(None))) => Some((index, attempt, attempt.next.as_ref()?)),
-            _ => None,
-        })
-        .collect();
+    let refused = refused(writes, outcomes).into_iter();
+    let refused: Vec<_> =
+        refused.filter_map(|(index, attempt)| Some((index, attempt, attempt.next.as_ref()?))).collect();
     let Some((_, _, first)) = refused.first() else { return };
     let tokens = refused.iter().map(|(_, _, next)| &*next.token).collect();
     let found = renew_claims(pool, tokens, first.lease).await;
     for (index, attempt, next) in refused {
-        let Some(outcome) = outcomes.get_mut(index) else { continue };
-        match &found {
-            Ok(found) => {
-                let ended = |next| EndedRow { status: attempt.status.to_owned(), next: Some(next) };
-                *outcome = Ok(Written::Ended(found.claimed(next).map(ended)));
-            }
-            Err(error) => *outcome = Err(CommitError(describe(error))),
-        }
+        let ended = |next| EndedRow { status: attempt.status.to_owned(), next: Some(next) };
+        note(outcomes, index, found.as_ref().map(|found| found.claimed(next).map(ended)));
+    }
+}
+
+/// The ends that changed nothing, each with its place among the writes.
+fn refused<'a>(writes: &'a [Write], outcomes: &[Outcome<Write>]) -> Vec<(usize, &'a AttemptRow)> {
+    let ends = writes.iter().zip(outcomes).enumerate().filter_map(|(index, pair)| match pair {
+        (Write::End(attempt), Ok(Written::Ended(None))) => Some((index, attempt)),
+        _ => None,
+    });
+    ends.collect()
+}
+
+/// Says of an end what was found of it.
+fn note(outcomes: &mut [Outcome<Write>], index: usize, ended: Result<Option<EndedRow>, &sqlx::Error>) {
+    if let Some(outcome) = outcomes.get_mut(index) {
+        *outcome = ended.map(Written::Ended).map_err(|error| CommitError(describe(error)));
     }
 }
 
@@ -119,29 +123,15 @@ async fn renew_claims(pool: &SqlPool, tokens: Vec<&str>, lease: i64) -> sqlx::Re
 /// Ends that are refused although they took effect: they were told before, and the answer was lost. Their
 /// workers are told so, and not that they lost their leases: what is left to do behind an end is theirs.
 async fn find_ends(pool: &SqlPool, writes: &[Write], outcomes: &mut [Outcome<Write>]) {
-    let refused: Vec<(usize, &AttemptRow)> = writes
-        .iter()
-        .zip(&*outcomes)
-        .enumerate()
-        .filter_map(|(index, pair)| match pair {
-            (Write::End(attempt), Ok(Written::Ended(None))) => Some((index, attempt)),
-            _ => None,
-        })
-        .collect();
+    let refused = refused(writes, outcomes);
     if refused.is_empty() {
         return;
     }
     let ends: Vec<&AttemptRow> = refused.iter().map(|(_, attempt)| *attempt).collect();
     let found = ends_told_before(pool, &ends).await;
     for (number, (index, _)) in (0_i64..).zip(refused) {
-        let Some(outcome) = outcomes.get_mut(index) else { continue };
-        match &found {
-            Ok(found) => {
-                let ended = |status: &String| EndedRow { status: status.clone(), next: None };
-                *outcome = Ok(Written::Ended(found.get(&number).map(ended)));
-            }
-            Err(error) => *outcome = Err(CommitError(describe(error))),
-        }
+        let ended = |status: &String| EndedRow { status: status.clone(), next: None };
+        note(outcomes, index, found.as_ref().map(|found| found.get(&number).map(ended)));
     }
 }
 

@@ -85,15 +85,13 @@ fn add_jobs<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
             ]
         })
         .collect();
-    for rows in rows.chunks(ROWS_AT_ONCE) {
-        statements.add(rows, |rows| {
+    statements.add(&rows, |rows| {
             format!(
                 "WITH job ({NEW_JOB}, delay) AS (VALUES {rows}) \
                  INSERT INTO jobs ({NEW_JOB}, due_at, created_at, started_at) \
                  SELECT {NEW_JOB}, ms + delay, ms, CASE WHEN status = 'parked' THEN ms END FROM job, clock WHERE id IS NOT NULL ON CONFLICT DO NOTHING"
             )
-        });
-    }
+    });
 }
 
 fn renew<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
@@ -102,16 +100,14 @@ fn renew<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
         .iter()
         .map(|renewal| [Value::from(&renewal.job_id), (&renewal.token).into(), renewal.lease.into()])
         .collect();
-    for rows in rows.chunks(ROWS_AT_ONCE) {
-        statements.add(rows, |rows| {
-            format!(
-                "WITH renewal (job_id, job_token, lease) AS (VALUES {rows}) \
+    statements.add(&rows, |rows| {
+        format!(
+            "WITH renewal (job_id, job_token, lease) AS (VALUES {rows}) \
                  UPDATE jobs SET due_at = (SELECT ms FROM clock) + lease \
                  FROM renewal WHERE id = job_id AND token = job_token AND status = 'active' \
                  RETURNING {RENEWED} AS kind, id, cancel_asked AS number, NULL AS text"
-            )
-        });
-    }
+        )
+    });
 }
 
 /// Claims for those whose ends will take effect, before they do: what held them then is still to be seen.
@@ -130,20 +126,18 @@ fn claim<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
             ]
         })
         .collect();
-    for rows in rows.chunks(ROWS_AT_ONCE) {
+    statements.add(&rows, |rows| {
         let (next, update, answer) =
             (claims::next_jobs(""), claims::claim_next(), claims::answer("json_object"));
-        statements.add(rows, |rows| {
-            format!(
-                "WITH wanted (job_id, job_token, next_worker, next_token, lease) AS (VALUES {rows}), \
+        format!(
+            "WITH wanted (job_id, job_token, next_worker, next_token, lease) AS (VALUES {rows}), \
                  claimant AS MATERIALIZED ( \
                      SELECT next_worker, next_token, lease, ROW_NUMBER() OVER () AS number FROM wanted \
                      WHERE EXISTS (SELECT 1 FROM jobs e \
                                    WHERE e.id = job_id AND e.token = job_token AND e.status = 'active')), \
                  {next} {update} RETURNING {answer} AS text"
-            )
-        });
-    }
+        )
+    });
 }
 
 fn end_attempts<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
@@ -165,14 +159,12 @@ fn end_attempts<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
             ]
         })
         .collect();
-    for rows in rows.chunks(ROWS_AT_ONCE) {
-        statements.add(rows, |rows| {
-            format!(
-                "WITH attempt ({ATTEMPT}) AS (VALUES {rows}) {END_ATTEMPTS} \
+    statements.add(&rows, |rows| {
+        format!(
+            "WITH attempt ({ATTEMPT}) AS (VALUES {rows}) {END_ATTEMPTS} \
                  RETURNING {ENDED} AS kind, id, NULL AS number, status AS text"
-            )
-        });
-    }
+        )
+    });
 }
 
 /// The events of an append are in one statement, which decides about all of them: reading the table that it
@@ -250,16 +242,14 @@ fn save<'a>(statements: &mut Statements<'a>, batch: &Batch<'a>) {
         })
         .collect();
     let replace = replace_record();
-    for rows in rows.chunks(ROWS_AT_ONCE) {
-        statements.add(rows, |rows| {
-            format!(
-                "WITH a ({RECORD}, epoch, first) AS (VALUES {rows}) \
+    statements.add(&rows, |rows| {
+        format!(
+            "WITH a ({RECORD}, epoch, first) AS (VALUES {rows}) \
                  INSERT INTO run_records ({RECORD}) SELECT {RECORD} FROM a \
                  WHERE a.run_id IS NOT NULL \
                    AND (a.epoch IS NULL OR ({IS_UNFENCED} AND {IS_FREE} AND {IS_BEHIND_ANOTHER})) {replace}"
-            )
-        });
-    }
+        )
+    });
 }
 
 /// The events of an append with their numbers.

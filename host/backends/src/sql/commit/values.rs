@@ -20,14 +20,16 @@ pub(super) struct Statements<'a> {
 }
 
 impl<'a> Statements<'a> {
-    /// Adds a statement over rows of values: the first column of a row is never null, but for rows that fill
-    /// up the number to a power of two, so that few texts occur. `text` is given the rows as `(?, ?), (?,
-    /// ?)`.
-    pub(super) fn add<const N: usize>(&mut self, rows: &[[Value<'a>; N]], text: impl FnOnce(&str) -> String) {
-        self.bind(rows);
-        let count = rows.len().next_power_of_two();
-        self.values.resize(self.values.len() + (count - rows.len()) * N, Value::Null);
-        self.texts.push(text(&parameters(count, N)));
+    /// Adds statements over rows of values, [`ROWS_AT_ONCE`] each: the first column of a row is never null,
+    /// but for rows that fill up the number to a power of two, so that few texts occur. `text` is given the
+    /// rows as `(?, ?), (?, ?)`.
+    pub(super) fn add<const N: usize>(&mut self, rows: &[[Value<'a>; N]], text: impl Fn(&str) -> String) {
+        for rows in rows.chunks(ROWS_AT_ONCE) {
+            self.bind(rows);
+            let count = rows.len().next_power_of_two();
+            self.values.resize(self.values.len() + (count - rows.len()) * N, Value::Null);
+            self.texts.push(text(&parameters(count, N)));
+        }
     }
 
     /// Adds values that stand before the rows of the next statement.

@@ -17,7 +17,9 @@ use std::time::{Duration, SystemTime};
 
 use agent_core::backoff::exponential;
 use agent_core::ports::queue::{ATTEMPTS, FIRST_BACKOFF, LEASE, MOST_LOSSES, address_of, stalled_after};
-use agent_core::ports::{AttemptEnd, Claim, JobChanges, JobQueue, QueueError, Renewal, StoreFindings};
+use agent_core::ports::{
+    AttemptEnd, Claim, ClaimedJob, JobChanges, JobQueue, QueueError, Renewal, StoreFindings,
+};
 use agent_core::words::{
     CancelOutcome, Depth, Job, JobData, JobPage, JobQuery, JobStatus, OpenKinds, RetryOutcome, Wait,
 };
@@ -112,7 +114,7 @@ impl SqlQueue {
         Self { has_journals: false, ..self }
     }
 
-    async fn try_claim(&self, worker: &str) -> Result<Option<Claim>, QueueError> {
+    async fn try_claim(&self, worker: &str) -> ClaimedJob {
         loop {
             let token = Uuid::now_v7().simple().to_string();
             let leased_at = Instant::now();
@@ -141,7 +143,7 @@ impl SqlQueue {
     }
 
     /// Ends an attempt by the commit lane, and gives the job that was claimed with it.
-    async fn end(&self, claim: &Claim, attempt: AttemptRow) -> Result<Option<Claim>, QueueError> {
+    async fn end(&self, claim: &Claim, attempt: AttemptRow) -> ClaimedJob {
         let token = attempt.next.as_ref().map(|next| next.token.clone());
         let leased_at = Instant::now();
         let Some(ended) = self.commits.write(attempt).await.map_err(not_committed)? else {
@@ -307,7 +309,7 @@ impl JobQueue for SqlQueue {
 
     /// Not cancellation-safe: a claim that is dropped half-way may leave a job to nobody until its lease
     /// expires.
-    async fn claim(&self, worker: &str, patience: Duration) -> Result<Option<Claim>, QueueError> {
+    async fn claim(&self, worker: &str, patience: Duration) -> ClaimedJob {
         self.announcements.want();
         let deadline = Instant::now() + patience;
         loop {
@@ -371,12 +373,7 @@ impl JobQueue for SqlQueue {
     }
 
     /// In one commit, which it has in common with the ends and claims of other workers at the same time.
-    async fn settle_and_claim(
-        &self,
-        claim: &Claim,
-        end: &AttemptEnd,
-        worker: &str,
-    ) -> Result<Option<Claim>, QueueError> {
+    async fn settle_and_claim(&self, claim: &Claim, end: &AttemptEnd, worker: &str) -> ClaimedJob {
         let mut attempt = attempt_row(claim, end, self.announcements.text());
         // Whoever hands a job back is not to be given another one, or the same.
         if !matches!(end, AttemptEnd::HandedBack { .. }) {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use agent_core::ports::{EndedItem, EndedPage};
 use futures::TryFutureExt as _;
 
-use super::ids::{as_json, of_dialect, with_ids};
+use super::ids::{SqlPage, as_json, of_dialect, with_ids};
 use crate::sql::text_columns::escape;
 use crate::sql::{SqlPool, reading, to_ms, writing};
 
@@ -32,12 +32,7 @@ pub(super) const OLDEST: &str = "SELECT updated_at FROM conversations \
     WHERE leased_until <= (SELECT ms FROM clock) ORDER BY updated_at LIMIT 1";
 
 /// A place between two is `<time in ms>:<key>`.
-pub(super) async fn idle_since(
-    pool: &SqlPool,
-    before: SystemTime,
-    from: Option<&str>,
-    most: u32,
-) -> sqlx::Result<EndedPage> {
+pub(super) async fn idle_since(pool: &SqlPool, before: SystemTime, from: Option<&str>, most: u32) -> SqlPage {
     let (time, key) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
     let time = time.parse().unwrap_or(i64::MIN);
     let rows: Vec<(String, i64)> = reading!(pool, db => {
@@ -49,12 +44,7 @@ pub(super) async fn idle_since(
     Ok(EndedPage { items: rows.into_iter().map(|(key, _)| item(key)).collect(), next })
 }
 
-pub(super) async fn idle_of(
-    pool: &SqlPool,
-    user_id: &str,
-    from: Option<&str>,
-    most: u32,
-) -> sqlx::Result<EndedPage> {
+pub(super) async fn idle_of(pool: &SqlPool, user_id: &str, from: Option<&str>, most: u32) -> SqlPage {
     let keys: Vec<String> = reading!(pool, db => {
         let query = sqlx::query_scalar(IDLE_OF).bind(escape(user_id)).bind(from.unwrap_or_default());
         query.bind(i64::from(most)).fetch_all(db)

@@ -1,6 +1,10 @@
-//! Many ids as one parameter of a statement.
+//! Many ids as one parameter of a statement, and what looking for a page of them results in.
+
+use agent_core::ports::EndedPage;
 
 use crate::sql::SqlPool;
+
+pub(super) type SqlPage = sqlx::Result<EndedPage>;
 
 /// A statement for PostgreSQL and for SQLite with the ids of `$1`, an array of JSON, in between as a column.
 macro_rules! with_ids {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use agent_core::ports::{EndedItem, EndedPage};
 use futures::TryFutureExt as _;
 
-use super::ids::{as_json, of_dialect, with_ids};
+use super::ids::{SqlPage, as_json, of_dialect, with_ids};
 use crate::sql::text_columns::escape;
 use crate::sql::{SqlPool, reading, to_ms, writing};
 
@@ -51,7 +51,7 @@ pub(super) async fn ended_before(
     before: SystemTime,
     from: Option<&str>,
     most: u32,
-) -> sqlx::Result<EndedPage> {
+) -> SqlPage {
     let before = to_ms(before);
     let last = format!("{:0width$x}", before.clamp(0, (1 << 48) - 1), width = DIGITS_OF_TIME);
     let ids: Vec<String> = reading!(pool, db => {
@@ -63,12 +63,7 @@ pub(super) async fn ended_before(
 }
 
 /// A place between two is `<status>:<id>`.
-pub(super) async fn ended_of(
-    pool: &SqlPool,
-    user_id: &str,
-    from: Option<&str>,
-    most: u32,
-) -> sqlx::Result<EndedPage> {
+pub(super) async fn ended_of(pool: &SqlPool, user_id: &str, from: Option<&str>, most: u32) -> SqlPage {
     let (status, id) = from.and_then(|from| from.split_once(':')).unwrap_or_default();
     let rows: Vec<(String, String)> = reading!(pool, db => {
         let query = sqlx::query_as(ENDED_OF).bind(escape(user_id)).bind(status).bind(id);

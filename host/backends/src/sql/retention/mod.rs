@@ -18,11 +18,13 @@ mod unended;
 use std::time::SystemTime;
 
 use agent_core::ports::{
-    DropStep, EndedPage, RetainedKind, Retention, RetentionBounds, RetentionError, RetentionResult,
+    DropStep, EndedPage, PageResult, RetainedKind, Retention, RetentionBounds, RetentionError,
+    RetentionResult,
 };
 use boxed_async::boxed_async;
 
 use self::drop_partitions::Bound;
+use self::ids::SqlPage;
 use self::partitions::{LargeTables, make_months_ahead};
 use self::unended::{MAY_GO_ON, WAITS_FOR_SOMEBODY};
 use super::error::describe;
@@ -59,7 +61,7 @@ impl SqlRetention {
         Self { has_jobs_elsewhere, ..self }
     }
 
-    async fn ended_runs(&self, before: SystemTime, from: Option<&str>, most: u32) -> sqlx::Result<EndedPage> {
+    async fn ended_runs(&self, before: SystemTime, from: Option<&str>, most: u32) -> SqlPage {
         let over = match &self.pool {
             SqlPool::Postgres(pool) if drop_partitions::are_dropped_whole(self.bounds) => {
                 Some(drop_partitions::over(pool, before).await?)
@@ -112,12 +114,7 @@ impl Retention for SqlRetention {
         }
     }
 
-    async fn ended_before(
-        &self,
-        before: SystemTime,
-        from: Option<&str>,
-        most: u32,
-    ) -> RetentionResult<EndedPage> {
+    async fn ended_before(&self, before: SystemTime, from: Option<&str>, most: u32) -> PageResult {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_before(&self.pool, before, from, most).await,
             RetainedKind::Runs => self.ended_runs(before, from, most).await,
@@ -127,7 +124,7 @@ impl Retention for SqlRetention {
         page.map_err(failed)
     }
 
-    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> RetentionResult<EndedPage> {
+    async fn ended_of(&self, user_id: &str, from: Option<&str>, most: u32) -> PageResult {
         let page = match self.kind {
             RetainedKind::Jobs => jobs::ended_of(&self.pool, user_id, from, most).await,
             RetainedKind::Runs => runs::ended_of(&self.pool, user_id, from, most).await,

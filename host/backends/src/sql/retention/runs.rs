@@ -12,7 +12,7 @@ use futures::TryFutureExt as _;
 use sqlx::AssertSqlSafe;
 
 use super::drop_partitions::Month;
-use super::ids::{as_json, of_dialect, with_ids};
+use super::ids::{SqlPage, as_json, of_dialect, with_ids};
 use super::recordings;
 use super::unended::{UNDER_WAY, WAITS_FOR_SOMEBODY, run_has_ended, run_is_under_way};
 use crate::sql::text_columns::{escape, unescape};
@@ -76,7 +76,7 @@ pub(super) async fn ended_before(
     from: Option<&str>,
     most: u32,
     over: Option<&[Month]>,
-) -> sqlx::Result<EndedPage> {
+) -> SqlPage {
     let [select, condition] = ENDED_BEFORE;
     let records = over.map_or_else(|| "run_records".into(), records_of);
     let sql = format!("{select}{records} WHERE NOT {WAITS_FOR_SOMEBODY} AND NOT {UNDER_WAY} AND {condition}");
@@ -95,12 +95,7 @@ fn records_of(months: &[Month]) -> String {
     format!("({}) AS records", records.collect::<Vec<_>>().join(" UNION ALL "))
 }
 
-pub(super) async fn ended_of(
-    pool: &SqlPool,
-    user_id: &str,
-    from: Option<&str>,
-    most: u32,
-) -> sqlx::Result<EndedPage> {
+pub(super) async fn ended_of(pool: &SqlPool, user_id: &str, from: Option<&str>, most: u32) -> SqlPage {
     let (end, id) = place(from);
     let rows: Vec<Row> = reading!(pool, db => {
         let query = sqlx::query_as(ENDED_OF).bind(escape(user_id)).bind(end).bind(escape(id));

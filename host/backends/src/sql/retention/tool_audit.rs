@@ -7,7 +7,7 @@ use agent_core::ports::{EndedItem, EndedPage};
 use futures::TryFutureExt as _;
 use serde::Deserialize;
 
-use super::ids::{as_json, of_dialect, with_ids};
+use super::ids::{SqlPage, as_json, of_dialect, with_ids};
 use crate::sql::{SqlPool, reading, to_ms, writing};
 
 /// `$1` after which revision, `$2` most rows.
@@ -32,7 +32,7 @@ pub(super) async fn written_before(
     before: SystemTime,
     from: Option<&str>,
     most: u32,
-) -> sqlx::Result<EndedPage> {
+) -> SqlPage {
     let after: i64 = from.and_then(|from| from.parse().ok()).unwrap_or(i64::MIN);
     let rows: Vec<(i64, String)> =
         reading!(pool, db => sqlx::query_as(LINES).bind(after).bind(i64::from(most)).fetch_all(db))?;

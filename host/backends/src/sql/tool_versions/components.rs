@@ -5,8 +5,8 @@
 //! Two who keep the same component at once write a blob each, and the second removes its own. What was left
 //! half-written is removed by `prune.rs`.
 
-use agent_core::ports::VersionsError;
 use agent_core::ports::tool_versions::{KeptComponent, MOST_COMPONENT_BYTES};
+use agent_core::ports::{VersionsError, VersionsResult};
 use futures::TryFutureExt as _;
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ pub(super) async fn keep(
     name: &str,
     digest: &str,
     component: &KeptComponent,
-) -> Result<(), VersionsError> {
+) -> VersionsResult {
     let (name, digest) = (&*escape(name), &*escape(digest));
     in_transfer_time(async {
         keep_bytes(pool, digest, component).await?;
@@ -40,11 +40,7 @@ pub(super) async fn keep(
 }
 
 /// Has a component consist of these bytes, whatever it consisted of: `prune.rs` removes that.
-pub(super) async fn replace(
-    pool: &SqlPool,
-    digest: &str,
-    component: &KeptComponent,
-) -> Result<(), VersionsError> {
+pub(super) async fn replace(pool: &SqlPool, digest: &str, component: &KeptComponent) -> VersionsResult {
     let (blob, digest) = (Uuid::now_v7().simple().to_string(), &*escape(digest));
     in_transfer_time(async {
         let kept = keep_as(pool, &blob, digest, component, statements::REPLACE_COMPONENT).await;
@@ -53,7 +49,7 @@ pub(super) async fn replace(
     .await
 }
 
-async fn keep_bytes(pool: &SqlPool, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+async fn keep_bytes(pool: &SqlPool, digest: &str, component: &KeptComponent) -> VersionsResult {
     if keep_again(pool, digest).await.map_err(failed)? {
         return Ok(());
     }
@@ -79,7 +75,7 @@ async fn keep_again(pool: &SqlPool, digest: &str) -> sqlx::Result<bool> {
 }
 
 /// The bytes of all components.
-pub(super) async fn kept_bytes(pool: &SqlPool) -> Result<u64, VersionsError> {
+pub(super) async fn kept_bytes(pool: &SqlPool) -> VersionsResult<u64> {
     let bytes: i64 =
         reading!(pool, db => sqlx::query_scalar(statements::KEPT_BYTES).fetch_one(db)).map_err(failed)?;
     Ok(u64::try_from(bytes).unwrap_or_default())
@@ -128,11 +124,7 @@ from_row! {
 }
 
 /// What is kept under a digest, with the signature of a name.
-pub(super) async fn find(
-    pool: &SqlPool,
-    name: &str,
-    digest: &str,
-) -> Result<Option<KeptComponent>, VersionsError> {
+pub(super) async fn find(pool: &SqlPool, name: &str, digest: &str) -> VersionsResult<Option<KeptComponent>> {
     in_transfer_time(async {
         let mut read = None;
         loop {
@@ -153,7 +145,7 @@ pub(super) async fn find(
     .await
 }
 
-async fn find_row(pool: &SqlPool, name: &str, digest: &str) -> Result<Option<ComponentRow>, VersionsError> {
+async fn find_row(pool: &SqlPool, name: &str, digest: &str) -> VersionsResult<Option<ComponentRow>> {
     reading!(pool, db => {
         sqlx::query_as(statements::COMPONENT).bind(escape(digest)).bind(escape(name)).fetch_optional(db)
     })
@@ -161,7 +153,7 @@ async fn find_row(pool: &SqlPool, name: &str, digest: &str) -> Result<Option<Com
 }
 
 /// The bytes, if all of them are there.
-async fn read_blob(pool: &SqlPool, row: &ComponentRow) -> Result<Option<Vec<u8>>, VersionsError> {
+async fn read_blob(pool: &SqlPool, row: &ComponentRow) -> VersionsResult<Option<Vec<u8>>> {
     let size = usize::try_from(row.bytes).ok().filter(|size| *size <= MOST_COMPONENT_BYTES);
     let Some(size) = size else { return Ok(None) };
     let mut bytes = Vec::with_capacity(size);

@@ -1,6 +1,6 @@
 //! What the replicas count in a trial.
 
-use agent_core::ports::VersionsError;
+use agent_core::ports::VersionsResult;
 use agent_core::ports::tool_versions::stored::{decode_counts, encode_counts};
 use agent_core::words::TrialCounts;
 use futures::TryFutureExt as _;
@@ -12,11 +12,7 @@ use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading};
 
 /// Adds in one transaction, which holds the row: replicas take turns. Whoever adds nothing only reads.
-pub(super) async fn add(
-    pool: &SqlPool,
-    trial: &str,
-    counts: &TrialCounts,
-) -> Result<TrialCounts, VersionsError> {
+pub(super) async fn add(pool: &SqlPool, trial: &str, counts: &TrialCounts) -> VersionsResult<TrialCounts> {
     if *counts == TrialCounts::default() {
         return read(pool, trial).await;
     }
@@ -38,7 +34,7 @@ pub(super) async fn add(
     sum.await.map_err(failed)?
 }
 
-async fn read(pool: &SqlPool, trial: &str) -> Result<TrialCounts, VersionsError> {
+async fn read(pool: &SqlPool, trial: &str) -> VersionsResult<TrialCounts> {
     let kept: Option<String> = reading!(pool, db => {
         sqlx::query_scalar(statements::COUNTS).bind(escape(trial)).fetch_optional(db)
     })
@@ -46,7 +42,7 @@ async fn read(pool: &SqlPool, trial: &str) -> Result<TrialCounts, VersionsError>
     kept.map_or_else(|| Ok(TrialCounts::default()), |kept| decode_counts(trial, &kept))
 }
 
-fn add_to(trial: &str, kept: &str, counts: &TrialCounts) -> Result<(TrialCounts, String), VersionsError> {
+fn add_to(trial: &str, kept: &str, counts: &TrialCounts) -> VersionsResult<(TrialCounts, String)> {
     let mut sum = decode_counts(trial, kept)?;
     sum.add(counts);
     let json = encode_counts(trial, &sum)?;

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use agent_core::ports::VersionsError;
+use agent_core::ports::{VersionsError, VersionsResult};
 use tokio::time::timeout;
 
 use crate::sql::error::describe;
@@ -19,8 +19,8 @@ pub(super) fn failed(error: sqlx::Error) -> VersionsError {
 
 /// What comes of a transfer, if it ends in time.
 pub(super) async fn in_transfer_time<T>(
-    transfer: impl Future<Output = Result<T, VersionsError>>,
-) -> Result<T, VersionsError> {
+    transfer: impl Future<Output = VersionsResult<T>>,
+) -> VersionsResult<T> {
     let too_late = || Err(failed(sqlx::Error::Io(ErrorKind::TimedOut.into())));
     timeout(TRANSFER_TIMEOUT, transfer).await.unwrap_or_else(|_elapsed| too_late())
 }

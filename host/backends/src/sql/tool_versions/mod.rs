@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::ports::tool_versions::stored::{check_component, check_trial};
-use agent_core::ports::tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsError};
+use agent_core::ports::tool_versions::{KeptComponent, Records, ToolVersions, Versioned, VersionsResult};
 use agent_core::words::{AuditLine, ComponentRecord, TrialCounts};
 use boxed_async::boxed_async;
 use futures::future::pending;
@@ -49,15 +49,15 @@ impl SqlToolVersions {
 
 #[boxed_async]
 impl ToolVersions for SqlToolVersions {
-    async fn revision(&self) -> Result<u64, VersionsError> {
+    async fn revision(&self) -> VersionsResult<u64> {
         records::revision(&self.pool).await
     }
 
-    async fn records(&self) -> Result<Records, VersionsError> {
+    async fn records(&self) -> VersionsResult<Records> {
         records::all(&self.pool).await
     }
 
-    async fn record(&self, name: &str) -> Result<Option<Versioned>, VersionsError> {
+    async fn record(&self, name: &str) -> VersionsResult<Option<Versioned>> {
         records::find(&self.pool, name).await
     }
 
@@ -67,44 +67,39 @@ impl ToolVersions for SqlToolVersions {
         expected: u64,
         record: &ComponentRecord,
         audit: &AuditLine,
-    ) -> Result<u64, VersionsError> {
+    ) -> VersionsResult<u64> {
         let write = records::RecordWrite::new(name, expected, record, audit)?;
         write.commit(&self.pool).await
     }
 
-    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> Result<(), VersionsError> {
+    async fn keep(&self, name: &str, digest: &str, component: &KeptComponent) -> VersionsResult {
         check_component(name, digest, component)?;
         components::keep(&self.pool, name, digest, component).await
     }
 
-    async fn replace(
-        &self,
-        name: &str,
-        digest: &str,
-        component: &KeptComponent,
-    ) -> Result<(), VersionsError> {
+    async fn replace(&self, name: &str, digest: &str, component: &KeptComponent) -> VersionsResult {
         check_component(name, digest, component)?;
         components::replace(&self.pool, digest, component).await
     }
 
-    async fn component(&self, name: &str, digest: &str) -> Result<Option<KeptComponent>, VersionsError> {
+    async fn component(&self, name: &str, digest: &str) -> VersionsResult<Option<KeptComponent>> {
         components::find(&self.pool, name, digest).await
     }
 
-    async fn kept_bytes(&self) -> Result<u64, VersionsError> {
+    async fn kept_bytes(&self) -> VersionsResult<u64> {
         components::kept_bytes(&self.pool).await
     }
 
-    async fn prune(&self, grace: Duration) -> Result<u64, VersionsError> {
+    async fn prune(&self, grace: Duration) -> VersionsResult<u64> {
         prune::prune(&self.pool, grace).await
     }
 
-    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> Result<TrialCounts, VersionsError> {
+    async fn add_counts(&self, trial: &str, counts: &TrialCounts) -> VersionsResult<TrialCounts> {
         check_trial(trial)?;
         counts::add(&self.pool, trial, counts).await
     }
 
-    async fn audit(&self, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError> {
+    async fn audit(&self, name: &str, most: u32) -> VersionsResult<Vec<AuditLine>> {
         records::audit(&self.pool, name, most).await
     }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use agent_core::ports::VersionsError;
+use agent_core::ports::VersionsResult;
 use futures::TryFutureExt as _;
 
 use super::components::remove_blob;
@@ -20,7 +20,7 @@ use crate::sql::{SqlPool, answer, ms, reading};
 const UNFINISHED_AFTER: Duration = Duration::from_secs(3600);
 
 /// Removes components, and says how many; then what was left half-written, and counts.
-pub(super) async fn prune(pool: &SqlPool, grace: Duration) -> Result<u64, VersionsError> {
+pub(super) async fn prune(pool: &SqlPool, grace: Duration) -> VersionsResult<u64> {
     // The future has room for the transactions of both databases, which is too much to move about.
     let pruning = Box::pin(async {
         let unneeded: Vec<String> = reading!(pool, db => {

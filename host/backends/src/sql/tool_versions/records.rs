@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agent_core::ports::tool_versions::stored::{
     decode_audit_line, decode_record, encode_audit_line, encode_record, needed_digests,
 };
-use agent_core::ports::tool_versions::{MOST_AUDIT_LINES, Records, Versioned, VersionsError};
+use agent_core::ports::tool_versions::{MOST_AUDIT_LINES, Records, Versioned, VersionsError, VersionsResult};
 use agent_core::words::{AuditLine, ComponentRecord};
 use futures::TryFutureExt as _;
 
@@ -17,7 +17,7 @@ use crate::sql::transaction::{SqlTransaction, in_transaction};
 use crate::sql::{SqlPool, answer, reading};
 
 /// One statement, which reads one row.
-pub(super) async fn revision(pool: &SqlPool) -> Result<u64, VersionsError> {
+pub(super) async fn revision(pool: &SqlPool) -> VersionsResult<u64> {
     let revision: i64 =
         reading!(pool, db => sqlx::query_scalar(statements::REVISION).fetch_one(db)).map_err(failed)?;
     Ok(revision.unsigned_abs())
@@ -27,7 +27,7 @@ pub(super) async fn revision(pool: &SqlPool) -> Result<u64, VersionsError> {
 type RecordRow = (i64, Option<String>, Option<i64>, Option<String>);
 
 /// One statement, so that revision and records are of one moment.
-pub(super) async fn all(pool: &SqlPool) -> Result<Records, VersionsError> {
+pub(super) async fn all(pool: &SqlPool) -> VersionsResult<Records> {
     let rows: Vec<RecordRow> =
         reading!(pool, db => sqlx::query_as(statements::RECORDS).fetch_all(db)).map_err(failed)?;
     let mut records = Records::default();
@@ -46,7 +46,7 @@ pub(super) async fn all(pool: &SqlPool) -> Result<Records, VersionsError> {
     Ok(records)
 }
 
-pub(super) async fn find(pool: &SqlPool, name: &str) -> Result<Option<Versioned>, VersionsError> {
+pub(super) async fn find(pool: &SqlPool, name: &str) -> VersionsResult<Option<Versioned>> {
     let row: Option<(i64, String)> = reading!(pool, db => {
         sqlx::query_as(statements::RECORD).bind(escape(name)).fetch_optional(db)
     })
@@ -73,7 +73,7 @@ impl<'a> RecordWrite<'a> {
         expected: u64,
         record: &'a ComponentRecord,
         audit: &AuditLine,
-    ) -> Result<Self, VersionsError> {
+    ) -> VersionsResult<Self> {
         let digests: Vec<_> = needed_digests(record).into_iter().map(escape).collect();
         Ok(Self {
             name: escape(name),
@@ -91,7 +91,7 @@ impl<'a> RecordWrite<'a> {
     }
 
     /// Answers the record's new revision.
-    pub(super) async fn commit(&self, pool: &SqlPool) -> Result<u64, VersionsError> {
+    pub(super) async fn commit(&self, pool: &SqlPool) -> VersionsResult<u64> {
         let is_written = answer(async {
             let mut transaction = SqlTransaction::begin(pool).await?;
             if !self.swap(&mut transaction).await? {
@@ -152,7 +152,7 @@ impl<'a> RecordWrite<'a> {
     }
 }
 
-pub(super) async fn audit(pool: &SqlPool, name: &str, most: u32) -> Result<Vec<AuditLine>, VersionsError> {
+pub(super) async fn audit(pool: &SqlPool, name: &str, most: u32) -> VersionsResult<Vec<AuditLine>> {
     let lines: Vec<String> = reading!(pool, db => {
         let query = sqlx::query_scalar(statements::AUDIT).bind(escape(name));
         query.bind(i64::from(most.min(MOST_AUDIT_LINES))).fetch_all(db)

@@ -67,7 +67,6 @@ macro_rules! test_all {
             a_completed_job_has_its_result,
             a_failed_attempt_is_made_again_later_and_not_for_ever,
             a_job_that_failed_for_good_can_be_tried_again,
-            a_job_that_no_attempt_can_help_fails_at_once,
             a_released_job_goes_to_the_front_and_counts_no_attempt,
             a_job_released_for_a_while_waits_that_long_and_counts_no_attempt,
             an_attempt_ends_once,

@@ -262,14 +262,15 @@ pub(crate) async fn a_heartbeat_that_comes_too_late_is_not_written(bench: &Bench
         store.save(&saved).await.unwrap();
         assert_eq!(bench.store.find("run_1").await.unwrap(), Some(kept), "behind {saved:?}");
     }
-    let at_once = (0..20).flat_map(|run| {
-        let id = format!("run_of_{run}");
-        [beat(&id, 5), last(&id), beat(&id, 4), beat(&id, 7)]
-    });
-    let at_once: Vec<_> = at_once.collect();
+    assert_results_stay(bench, |id| vec![beat(id, 5), last(id), beat(id, 4), beat(id, 7)]).await;
+}
+
+/// Of records that are saved at once, these of each of many runs, the one with a result stays.
+async fn assert_results_stay(bench: &Bench, of_run: impl Fn(&str) -> Vec<RunRecord>) {
+    let at_once: Vec<_> = (0..20).flat_map(|run| of_run(&format!("run_of_{run}"))).collect();
     let saved = join_all(at_once.iter().map(|record| bench.store.save(record))).await;
     assert!(saved.iter().all(Result::is_ok), "{saved:?}");
-    for record in at_once.iter().filter(|record| record.outcome != RunOutcome::Running) {
+    for record in at_once.iter().filter(|record| matches!(record.outcome, RunOutcome::Ended { .. })) {
         assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record));
     }
 }
@@ -289,16 +290,8 @@ pub(crate) async fn a_failure_that_comes_behind_a_result_is_not_written(bench: &
         store.save(&saved).await.unwrap();
         assert_eq!(bench.store.find("run_1").await.unwrap(), Some(kept), "behind {saved:?}");
     }
-    let at_once = (0..20).flat_map(|run| {
-        let id = format!("run_of_{run}");
-        [failure(&id, 4), result(&id, StopReason::Completed), failure(&id, 9)]
-    });
-    let at_once: Vec<_> = at_once.collect();
-    let saved = join_all(at_once.iter().map(|record| bench.store.save(record))).await;
-    assert!(saved.iter().all(Result::is_ok), "{saved:?}");
-    for record in at_once.iter().skip(1).step_by(3) {
-        assert_eq!(bench.peer.find(&record.id).await.unwrap().as_ref(), Some(record));
-    }
+    let completed = |id: &str| result(id, StopReason::Completed);
+    assert_results_stay(bench, |id| vec![failure(id, 4), completed(id), failure(id, 9)]).await;
 }
 
 pub(crate) async fn records_hold_any_text(bench: &Bench) {

@@ -20,7 +20,7 @@ use super::provider_profile::ProviderProfile;
 use super::reply_limits::{cap_tokens, check_calls};
 use super::streamed_reply::ReplyAssembler;
 use super::tool_call_ids::{CallIds, portable_id, portable_name};
-use super::{Prompt, Protocol, UnreadableReply, output_format};
+use super::{Prompt, Protocol, ReadReply, RenderedTool, UnreadableReply, output_format};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
 use json::{Block, MarkedBlock, MarkedTurn, ReplyBlock, Role, Turn};
@@ -73,12 +73,7 @@ impl Protocol for Anthropic {
         ProviderProfile { prompt_cache: true, format_beside_tools: true, ..ProviderProfile::OTHER }
     }
 
-    fn render_tool(
-        &self,
-        name: &str,
-        description: &str,
-        input_schema: &Value,
-    ) -> serde_json::Result<Box<RawValue>> {
+    fn render_tool(&self, name: &str, description: &str, input_schema: &Value) -> RenderedTool {
         to_raw_value(&json::Tool { name, description, input_schema })
     }
 
@@ -95,12 +90,7 @@ impl Protocol for Anthropic {
         serde_json::to_vec(&request(prompt))
     }
 
-    fn read_reply(
-        &self,
-        body: &[u8],
-        request: &ModelRequest<'_>,
-        model: &str,
-    ) -> Result<ModelReply, UnreadableReply> {
+    fn read_reply(&self, body: &[u8], request: &ModelRequest<'_>, model: &str) -> ReadReply {
         reply(body, request, model)
     }
 
@@ -166,7 +156,7 @@ fn tool_choice<'a>(prompt: &Prompt<'a>) -> Option<json::ToolChoice<'a>> {
     })
 }
 
-fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
+fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> ReadReply {
     let mut memory = MemoryBudget::default();
     let response: json::Response = memory.read_as(body)?;
     let finish = match response.stop_reason.as_deref() {

@@ -14,8 +14,12 @@ fn tool(id: &str, content: &str) -> Message {
 }
 
 fn rendered(request: &ModelRequest<'_>, profile: ProviderProfile) -> Value {
-    serde_json::to_value(super::request(Prompt { model: "m", request, tools: None, profile, stream: false }))
-        .unwrap()
+    body_of(request, None, profile)
+}
+
+fn body_of(request: &ModelRequest<'_>, tools: Option<&RawValue>, profile: ProviderProfile) -> Value {
+    let prompt = Prompt { model: "m", request, tools, profile, stream: false };
+    serde_json::to_value(super::request(prompt)).unwrap()
 }
 
 fn messages(messages: &[Message]) -> Value {
@@ -177,7 +181,9 @@ fn every_reply_has_its_row() {
         (json!({"content": text("hi"), "stop_reason": "stop_sequence"}), "hi", Finish::Done),
         (json!({"content": text("hi"), "stop_reason": "pause_turn"}), "hi", Finish::Done),
         (json!({"content": [], "stop_reason": "end_turn"}), "", Finish::Done),
+        (json!({"content": [], "stop_reason": null}), "", Finish::Done),
         (json!({"content": text("hi"), "stop_reason": "max_tokens"}), "hi", Finish::Length),
+        (json!({"content": [], "stop_reason": "model_context_window_exceeded"}), "", Finish::Length),
         (json!({"content": text("I"), "stop_reason": "refusal"}), "I", Finish::ContentFilter),
         (json!({"content": [], "stop_reason": "refusal"}), "", Finish::ContentFilter),
         (json!({"content": null, "stop_reason": "refusal"}), "", Finish::ContentFilter),
@@ -221,31 +227,22 @@ fn a_reply_is_read() {
 }
 
 #[test]
-fn finish_and_usage_are_read() {
-    for (stop, finish) in [
-        (json!("max_tokens"), Finish::Length),
-        (json!("model_context_window_exceeded"), Finish::Length),
-        (json!("end_turn"), Finish::Done),
-        (json!("refusal"), Finish::ContentFilter),
-        (json!(null), Finish::Done),
-    ] {
-        let reply =
-            reply(&json!({"content": [], "stop_reason": stop, "usage": {"cache_read_input_tokens": 1}}));
-        assert_eq!((reply.finish, reply.usage, reply.content.as_str()), (finish, None, ""));
-    }
-    let nothing = json!({"input_tokens": 0, "output_tokens": 4});
-    assert_eq!(reply(&json!({"content": [], "usage": nothing})).usage, None);
-    let usage = json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4});
-    let counted = reply(&json!({"content": [], "usage": usage})).usage;
-    assert_eq!(counted, Some(Usage::of(3, 4)));
-}
-
-#[test]
-fn what_a_provider_counts_is_kept_plausible() {
-    let usage = json!({"input_tokens": 1, "cache_read_input_tokens": u64::MAX, "output_tokens": u64::MAX});
-    let reply = reply(&json!({"content": [], "usage": usage}));
+fn usage_is_read_where_a_provider_counts_and_is_kept_plausible() {
     let most = Usage { cached_tokens: 10_000_000, ..Usage::of(10_000_000, 10_000_000) };
-    assert_eq!(reply.usage, Some(most));
+    for (usage, expected) in [
+        (json!({"cache_read_input_tokens": 1}), None),
+        (json!({"input_tokens": 0, "output_tokens": 4}), None),
+        (
+            json!({"input_tokens": 3, "cache_creation_input_tokens": null, "output_tokens": 4}),
+            Some(Usage::of(3, 4)),
+        ),
+        (
+            json!({"input_tokens": 1, "cache_read_input_tokens": u64::MAX, "output_tokens": u64::MAX}),
+            Some(most),
+        ),
+    ] {
+        assert_eq!(reply(&json!({"content": [], "usage": usage})).usage, expected, "{usage}");
+    }
 }
 
 #[test]
@@ -295,9 +292,7 @@ fn what_later_calls_begin_with_is_kept_and_is_the_same_from_call_to_call() {
     let tools = RawValue::from_string("[{}]".to_owned()).unwrap();
     let sent = |messages: &[Message], tools: Option<&RawValue>, prompt_cache: bool| {
         let request = ModelRequest { messages, ..scripted::request() };
-        let profile = ProviderProfile { prompt_cache, ..ProviderProfile::OTHER };
-        let prompt = Prompt { model: "m", request: &request, tools, profile, stream: false };
-        serde_json::to_value(super::request(prompt)).unwrap()
+        body_of(&request, tools, ProviderProfile { prompt_cache, ..ProviderProfile::OTHER })
     };
     let marked = |value: &Value| {
         let mut found = Vec::new();
@@ -326,9 +321,7 @@ fn what_replies_have_to_keep_to_is_asked_for_as_the_server_can() {
     let tools = to_raw_value(&json!([])).unwrap();
     let native = Anthropic.initial_profile(&Url::parse("https://api.anthropic.com").unwrap());
     let rendered = |rules: &ReplyRules, tool_choice: ToolChoice<'_>, profile| {
-        let request = ModelRequest { rules, tool_choice, ..scripted::request() };
-        let prompt = Prompt { model: "m", request: &request, tools: Some(&tools), profile, stream: false };
-        serde_json::to_value(super::request(prompt)).unwrap()
+        body_of(&ModelRequest { rules, tool_choice, ..scripted::request() }, Some(&tools), profile)
     };
     let wanted = rules(format(Some(schema.clone())));
     let own = rendered(&wanted, ToolChoice::Tool("add"), native);

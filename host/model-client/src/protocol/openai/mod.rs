@@ -21,7 +21,7 @@ use super::provider_profile::{ProviderProfile, Thoughts};
 use super::reply_limits::{cap_tokens, check_calls};
 use super::streamed_reply::ReplyAssembler;
 use super::tool_call_ids::{CallIds, LONGEST_ID, nine_characters, portable_id, portable_name};
-use super::{Prompt, Protocol, UnreadableReply, output_format};
+use super::{Prompt, Protocol, ReadReply, RenderedTool, UnreadableReply, output_format};
 use crate::connect_error::ConnectError;
 use crate::http::auth_header::auth_header;
 
@@ -67,12 +67,7 @@ impl Protocol for OpenAi {
         if is_own_address(endpoint) { ProviderProfile::OPENAI } else { ProviderProfile::OTHER }
     }
 
-    fn render_tool(
-        &self,
-        name: &str,
-        description: &str,
-        parameters: &Value,
-    ) -> serde_json::Result<Box<RawValue>> {
+    fn render_tool(&self, name: &str, description: &str, parameters: &Value) -> RenderedTool {
         let function = json::FunctionSpec { name, description, parameters };
         to_raw_value(&json::Tool { r#type: "function", function })
     }
@@ -81,12 +76,7 @@ impl Protocol for OpenAi {
         serde_json::to_vec(&request(prompt))
     }
 
-    fn read_reply(
-        &self,
-        body: &[u8],
-        request: &ModelRequest<'_>,
-        model: &str,
-    ) -> Result<ModelReply, UnreadableReply> {
+    fn read_reply(&self, body: &[u8], request: &ModelRequest<'_>, model: &str) -> ReadReply {
         reply(body, request, model)
     }
 
@@ -186,7 +176,7 @@ fn cache_key(request: &ModelRequest<'_>) -> String {
     format!("agent-host-{:.32x}", digest.finalize())
 }
 
-fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> Result<ModelReply, UnreadableReply> {
+fn reply(body: &[u8], request: &ModelRequest<'_>, model: &str) -> ReadReply {
     let mut memory = MemoryBudget::default();
     let response: json::Response = memory.read_as(body)?;
     let usage = response.usage.and_then(usage);

@@ -198,14 +198,16 @@ fn an_error_within_a_stream_may_be_a_list() {
     assert_eq!(reply.into_body().unwrap(), error.as_bytes());
 }
 
+/// What OpenAI sends for these calls or parts of calls.
+fn chunk_of_calls(calls: &[&str]) -> String {
+    let calls = calls.join(",");
+    format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{calls}]}},\"finish_reason\":null}}]}}\n\n")
+}
+
+const END_WITH_CALLS: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n";
+
 #[test]
 fn imitators_of_openai_are_understood() {
-    let call = |call: &str| {
-        format!(
-            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}},\"finish_reason\":null}}]}}\n\n"
-        )
-    };
-    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n";
     // Without indexes, without ids, with arguments as JSON.
     for calls in [
         [
@@ -219,8 +221,8 @@ fn imitators_of_openai_are_understood() {
             r#"{"index":7,"id":"b","function":{"name":"add","arguments":"{\"x\":2}"}}"#,
         ],
     ] {
-        let stream: String = calls.iter().map(|one| call(one)).collect();
-        let (reply, _) = whole(&OpenAi, &(stream + end));
+        let stream: String = calls.iter().map(|call| chunk_of_calls(&[*call])).collect();
+        let (reply, _) = whole(&OpenAi, &(stream + END_WITH_CALLS));
         assert_eq!(reply.unwrap().tool_calls, expected().tool_calls);
     }
     let repeated = concat!(
@@ -236,13 +238,6 @@ fn imitators_of_openai_are_understood() {
 /// Gemini's endpoint gives every call of a reply the index 0.
 #[test]
 fn calls_that_share_an_index_are_told_apart_by_their_ids() {
-    let chunk = |calls: &[&str]| {
-        let calls = calls.join(",");
-        format!(
-            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{calls}]}},\"finish_reason\":null}}]}}\n\n"
-        )
-    };
-    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n";
     let first = r#"{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\":1}"}}"#;
     let second = r#"{"index":0,"id":"b","function":{"name":"add","arguments":"{\"x\":2}"}}"#;
     let begins_first = r#"{"index":0,"id":"a","function":{"name":"add","arguments":"{\"x\""}}"#;
@@ -263,8 +258,8 @@ fn calls_that_share_an_index_are_told_apart_by_their_ids() {
         ],
     ];
     for chunks in streams {
-        let stream: String = chunks.iter().map(|calls| chunk(calls)).collect();
-        let (reply, _) = whole(&OpenAi, &(stream + end));
+        let stream: String = chunks.iter().map(|calls| chunk_of_calls(calls)).collect();
+        let (reply, _) = whole(&OpenAi, &(stream + END_WITH_CALLS));
         assert_eq!(reply.unwrap().tool_calls, expected().tool_calls, "{chunks:?}");
     }
 }

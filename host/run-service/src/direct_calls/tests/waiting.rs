@@ -64,18 +64,9 @@ impl Bench {
         self.calls.waiting().unwrap().decide(&wait.id, &proposed).await.unwrap();
     }
 
-    fn events_of(&self, run_id: &str) -> Vec<&'static str> {
-        let kind = |event: &Event| match event {
-            Event::Started { .. } => "started",
-            Event::ModelReplied { .. } => "replied",
-            Event::ToolReturned { .. } => "returned",
-            Event::Waiting { .. } => "waiting",
-            Event::Decided { .. } => "decided",
-            Event::Cancelled => "cancelled",
-            Event::TakenUp { .. } => "taken up",
-            _ => "other",
-        };
-        self.runs.events(run_id).iter().map(kind).collect()
+    fn events_of(&self, run_id: &str) -> Vec<Value> {
+        let name = |event: &Event| serde_json::to_value(event).unwrap()["event"].take();
+        self.runs.events(run_id).iter().map(name).collect()
     }
 }
 
@@ -113,7 +104,7 @@ async fn a_call_that_has_to_be_approved_waits_and_is_made_once_as_it_was_shown()
     assert_eq!((answer.content.as_str(), answer.receipt.outcome), (r#"{"euros":5}"#, ToolOutcome::Ok));
     assert_eq!((run.call.name.as_str(), run.job.status), ("pay", JobStatus::Completed));
     let kinds = bench.events_of(&job.run_id);
-    assert_eq!(kinds, ["started", "waiting", "decided", "taken up", "returned"]);
+    assert_eq!(kinds, ["started", "waiting", "decided", "taken_up", "tool_returned"]);
     let result: Value = serde_json::from_str(bench.queue.job(&job_id).result.unwrap().get()).unwrap();
     assert_eq!((&result["output"], &result["iterations"]), (&json!(r#"{"euros":5}"#), &json!(0)));
     assert!(bench.model.asked().is_empty());
@@ -142,7 +133,7 @@ async fn a_cancelled_call_is_never_made() {
     bench.work_for(70).await;
     let run = bench.read(&job_id, Duration::ZERO).await;
     assert!(matches!(run.state, CallState::Cancelled), "{:?}", run.state);
-    assert!(!bench.events_of(&run.job.run_id).contains(&"returned"));
+    assert!(!bench.events_of(&run.job.run_id).contains(&json!("tool_returned")));
 }
 
 #[tokio::test]

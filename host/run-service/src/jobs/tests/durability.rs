@@ -4,7 +4,7 @@ use agent_core::ports::{
     AttemptEnd, Claim, Epoch, Journal, JournalError, JournalResult, ModelError, Unobserved,
 };
 use agent_core::testing::{EchoTools, ScriptedModel, asks_for, says, task};
-use agent_core::words::{Event, ModelReply, RunOutcome, StopReason, Task};
+use agent_core::words::{Event, ModelReply, Task};
 use serde_json::json;
 
 use super::*;
@@ -371,10 +371,7 @@ async fn a_cancelled_job_leaves_a_record_of_what_it_cost_and_a_journal_that_says
     assert_eq!(runs.events("run_job_1").last(), Some(&Event::Cancelled));
 
     drain.run(bench.stopping.clone()).await;
-    let records = runs.records();
-    assert_eq!((records[0].id.as_str(), records[0].job_id.as_deref()), ("run_job_1", Some("1")));
-    let RunOutcome::Ended { stop_reason, usage, .. } = &records[0].outcome else { panic!("{records:?}") };
-    assert_eq!((*stop_reason, usage.total()), (StopReason::Cancelled, 15));
+    assert_recorded_as_cancelled(&runs, 15);
 }
 
 /// The job's run was told to stop, so that nothing drives it when its owner cancels the job.

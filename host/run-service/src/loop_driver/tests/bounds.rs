@@ -1,67 +1,22 @@
 //! What a run is kept from: calling too much at once, reading too much, going on when nobody wants it.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::held_lease::LeaseWatch;
-use agent_core::words::{Message, Options, OutputFormat, ReplyRules, RequiredCall, StopReason, ToolOutcome};
+use agent_core::words::{Message, Options, OutputFormat, ReplyRules, RequiredCall, StopReason};
 
+use super::nested::Scripts;
 use super::*;
-
-/// Tools that answer with as many bytes as their argument `bytes` says, and know how many of them ran at
-/// once.
-struct Counting {
-    echo: EchoTools,
-    now: AtomicUsize,
-    most: AtomicUsize,
-}
-
-impl Counting {
-    fn new() -> Self {
-        Self { echo: EchoTools::new(&["wait"]), now: AtomicUsize::new(0), most: AtomicUsize::new(0) }
-    }
-}
-
-#[boxed_async]
-impl ToolSet for Counting {
-    fn catalog(&self) -> &Arc<Catalog> {
-        self.echo.catalog()
-    }
-
-    fn approval(&self, _call: &ToolCall, _caller: &Principal) -> Option<WaitTerms> {
-        None
-    }
-
-    async fn call(&self, request: ToolRequest<'_>) -> ToolReturn {
-        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        self.now.fetch_sub(1, Ordering::SeqCst);
-        let bytes = usize::try_from(request.call.arguments["bytes"].as_u64().unwrap_or_default()).unwrap();
-        ToolReturn { content: "x".repeat(bytes), ..self.echo.call(request).await }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn sixteen_calls_of_a_reply_run_at_once_and_thirty_two_in_all() {
-    let calls: Vec<_> = (0..40).map(|n| ("id", "wait", json!({ "n": n }))).collect();
-    let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
-    let (tools, journal) = (Counting::new(), TestJournal::default());
-    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
-    assert_eq!(tools.most.load(Ordering::SeqCst), 16);
-    let count = |outcome| result.tool_calls.iter().filter(|receipt| receipt.outcome == outcome).count();
-    assert_eq!((count(ToolOutcome::Ok), count(ToolOutcome::NotRun)), (32, 8));
-}
 
 #[tokio::test(start_paused = true)]
 async fn the_last_call_is_made_without_a_choice_of_tools() {
     let wait = |n: u64| Ok(asks_for(&[("id", "wait", json!({ "n": n }))]));
     let script = (1..10).map(wait).chain([Ok(says("that is it"))]);
     let model = ScriptedModel::new(script);
-    let (tools, journal) = (Counting::new(), TestJournal::default());
+    let (tools, journal) = (EchoTools::new(&["wait"]), TestJournal::default());
     let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!((result.stop_reason, result.output.as_str()), (StopReason::MaxIterations, "that is it"));
     let mut expected = vec!["Auto".to_owned(); 9];
@@ -83,8 +38,8 @@ async fn the_first_call_is_the_one_that_is_wanted_and_the_output_what_its_schema
         let output = Some(OutputFormat { name: "sum".into(), schema: Some(json!({"required": ["sum"]})) });
         let options = Options { rules: ReplyRules { output, ..rules(first_call) }, ..Options::default() };
         let script = [asks_for(&[("1", "wait", json!({}))]), says("{}"), says(r#"{"sum": 3}"#)];
-        let (model, tools, journal) =
-            (ScriptedModel::new(script.map(Ok)), Counting::new(), TestJournal::default());
+        let (model, journal) = (ScriptedModel::new(script.map(Ok)), TestJournal::default());
+        let tools = EchoTools::new(&["wait"]);
         let result = driver(&model, &tools, &journal).start(Task { options, ..task() }).await.unwrap();
         assert_eq!(model.choices(), [first, "Auto", "Auto"]);
         assert_eq!(
@@ -99,9 +54,9 @@ async fn the_first_call_is_the_one_that_is_wanted_and_the_output_what_its_schema
 
 #[tokio::test(start_paused = true)]
 async fn what_is_journaled_of_an_answer_that_is_too_long_is_what_the_model_reads() {
-    let calls = [("1", "wait", json!({ "bytes": 100_000 })), ("2", "wait", json!({ "bytes": 9 }))];
+    let calls = [("1", "look", json!({ "bytes": 100_000 })), ("2", "look", json!({ "bytes": 9 }))];
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
-    let (tools, journal) = (Counting::new(), TestJournal::default());
+    let (tools, journal) = (Scripts::new(), TestJournal::default());
     let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!(result.stop_reason, StopReason::Completed);
     let events = journal.events();
@@ -117,19 +72,12 @@ async fn what_is_journaled_of_an_answer_that_is_too_long_is_what_the_model_reads
 async fn a_run_that_is_cancelled_drops_its_tools_and_says_so_in_its_journal() {
     let calls = [("1", "wait", json!({})), ("2", "wait", json!({ "ms": 5 }))];
     let model = ScriptedModel::new([Ok(asks_for(&calls))]);
-    let (tools, journal, cancel) = (SlowTools::new(), TestJournal::default(), CancellationToken::new());
-    let control = control(&cancel);
-    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
-    let owner = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        cancel.cancel();
-    };
-    let (result, ()) = tokio::join!(driver.start(task()), owner);
-    let result = result.unwrap();
+    let (tools, journal) = (SlowTools::new(), TestJournal::default());
+    let result = cancelled(&model, &tools, &journal).await;
     assert_eq!((result.stop_reason, result.usage.total()), (StopReason::Cancelled, 15));
     assert_eq!(names(&journal.events()), ["started", "model_replied", "tool_returned 1", "cancelled"]);
     // A worker that takes the job up before the queue knows finds it cancelled.
-    assert_eq!(driver.resume(journal.events()).await.unwrap(), result);
+    assert_eq!(driver(&model, &tools, &journal).resume(journal.events()).await.unwrap(), result);
     assert_eq!(model.asked().len(), 1);
 }
 
@@ -152,15 +100,8 @@ async fn a_cancelled_run_that_is_taken_up_is_cancelled_by_its_first_event() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_cancelled_drops_its_model_call() {
     let (model, tools, journal) = (ScriptedModel::hanging(), SlowTools::new(), TestJournal::default());
-    let cancel = CancellationToken::new();
-    let control = control(&cancel);
-    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
-    let owner = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        cancel.cancel();
-    };
-    let (result, ()) = tokio::join!(driver.start(task()), owner);
-    assert_eq!(result.unwrap().stop_reason, StopReason::Cancelled);
+    let result = cancelled(&model, &tools, &journal).await;
+    assert_eq!(result.stop_reason, StopReason::Cancelled);
     assert_eq!(names(&journal.events()), ["started", "cancelled"]);
 }
 

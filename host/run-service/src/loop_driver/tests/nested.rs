@@ -308,8 +308,8 @@ async fn names_are_those_of_tools_that_call_none() {
     }
     let calls = [("a", "script", json!({})), ("b", "look", json!({}))];
     let model = ScriptedModel::new([Ok(asks_for(&calls)), Ok(says("done"))]);
-    let (tools, journal, unused) = (Names(Scripts::new()), TestJournal::default(), SlowTools::new());
-    let result = Driver { tools: &tools, ..driver(&model, &unused, &journal) }.start(task()).await.unwrap();
+    let (tools, journal) = (Names(Scripts::new()), TestJournal::default());
+    let result = driver(&model, &tools, &journal).start(task()).await.unwrap();
     let text = format!("{:?}", result.messages);
     assert!(text.contains(r#"Some([\"look\", \"mine\", \"pay\"])"#), "{text}");
     assert!(text.contains(r#"content: "None""#), "{text}");
@@ -380,17 +380,9 @@ async fn scripts_that_may_have_effects_run_one_after_another() {
 async fn a_run_that_is_cancelled_drops_what_its_tools_call() {
     let calls = [script("a", &[("look", "{}"), ("pay", r#"{"hang": true}"#)])];
     let model = ScriptedModel::new([Ok(asks_for(&calls))]);
-    let (tools, journal, cancel) = (Scripts::new(), TestJournal::default(), CancellationToken::new());
-    let control = control(&cancel);
-    let driver = Driver { control: &control, ..driver(&model, &tools, &journal) };
-    let owner = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(tools.others.now.load(Ordering::SeqCst), 1);
-        cancel.cancel();
-    };
-    let (result, ()) = tokio::join!(driver.start(task()), owner);
-    let result = result.unwrap();
-    assert_eq!(result.stop_reason, StopReason::Cancelled);
+    let (tools, journal) = (Scripts::new(), TestJournal::default());
+    let result = cancelled(&model, &tools, &journal).await;
+    assert_eq!((result.stop_reason, tools.called().len()), (StopReason::Cancelled, 3));
     assert_eq!((tools.scripts.now.load(Ordering::SeqCst), tools.others.now.load(Ordering::SeqCst)), (0, 0));
     assert_eq!(
         names(&journal.events()),
@@ -398,7 +390,7 @@ async fn a_run_that_is_cancelled_drops_what_its_tools_call() {
     );
     let receipt = &result.tool_calls[0];
     assert_eq!((receipt.outcome, receipt.nested), (ToolOutcome::Interrupted, 2), "it may have paid");
-    assert_eq!(driver.resume(journal.events()).await.unwrap(), result);
+    assert_eq!(driver(&model, &tools, &journal).resume(journal.events()).await.unwrap(), result);
 }
 
 #[tokio::test(start_paused = true)]

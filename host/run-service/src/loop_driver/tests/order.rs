@@ -67,9 +67,9 @@ fn model() -> ScriptedModel {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_may_destroy_something_are_made_in_the_order_of_the_reply_beside_the_others() {
-    let (model, tools, journal, unused) = (model(), Logged::new(), TestJournal::default(), SlowTools::new());
+    let (model, tools, journal) = (model(), Logged::new(), TestJournal::default());
     let begun = tokio::time::Instant::now();
-    Driver { tools: &tools, ..driver(&model, &unused, &journal) }.start(task()).await.unwrap();
+    driver(&model, &tools, &journal).start(task()).await.unwrap();
     assert_eq!(begun.elapsed(), Duration::from_millis(50));
     assert_eq!(
         tools.log(|line| !line.contains("look")),
@@ -98,13 +98,13 @@ async fn calls_that_may_destroy_something_are_made_in_the_order_of_the_reply_bes
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_waited_for_one_that_was_interrupted_are_made_when_the_run_is_taken_up() {
-    let (killed, tools, journal, unused) = (model(), Logged::new(), TestJournal::default(), SlowTools::new());
-    let first = Driver { tools: &tools, ..driver(&killed, &unused, &journal) };
+    let (killed, tools, journal) = (model(), Logged::new(), TestJournal::default());
+    let first = driver(&killed, &tools, &journal);
     let work = tokio::time::timeout(Duration::from_millis(20), first.start(task()));
     assert!(work.await.is_err(), "its worker is killed during the first call");
 
     let (model, tools) = (ScriptedModel::new([Ok(says("done"))]), Logged::new());
-    let resumed = Driver { tools: &tools, ..driver(&model, &unused, &journal) };
+    let resumed = driver(&model, &tools, &journal);
     let result = resumed.resume(journal.events()).await.unwrap();
     let outcomes: Vec<_> = result.tool_calls.iter().map(|receipt| receipt.outcome).collect();
     let ok = ToolOutcome::Ok;

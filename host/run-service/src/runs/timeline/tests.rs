@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use agent_core::terminal_text::is_invisible;
-use agent_core::testing::{asks_for, failed, says, task};
+use agent_core::testing::{asks_for, ended, failed, receipt_detail, says, task};
 use agent_core::words::{
-    ContentPart, Decision, FailureKind, Image, Limit, Message, Options, Principal, StopReason, ToolReturn,
-    UserContent,
+    ContentPart, Decision, Image, Limit, Message, Options, Principal, StopReason, ToolReturn, UserContent,
 };
 use serde_json::json;
 
@@ -39,47 +38,7 @@ fn record(outcome: RunOutcome) -> RunRecord {
 }
 
 fn completed() -> RunRecord {
-    record(RunOutcome::Ended {
-        stop_reason: StopReason::Completed,
-        iterations: 2,
-        usage: Usage::default(),
-        model: "test/scripted".into(),
-    })
-}
-
-/// Everything that can be said of a call.
-fn fetched() -> ReceiptDetail {
-    ReceiptDetail {
-        policy: Some("sha256:p".into()),
-        arguments: Some("sha256:a".into()),
-        code: Some("unavailable".into()),
-        cause: Some("the server closed the connection".into()),
-        child: None,
-        waited_ms: Some(0.05),
-        instantiate_ms: Some(0.2),
-        run_ms: Some(12.345_678),
-        peak_memory_bytes: Some(3 << 19),
-        fuel: Some(1_000),
-        exchanges: vec![Exchange {
-            scheme: "https".into(),
-            host: "example.org".into(),
-            port: 443,
-            address: Some("192.0.2.1".into()),
-            requests: 2,
-            failures: 1,
-            sent_bytes: 300,
-            received_bytes: 4_000,
-        }],
-        unlisted_requests: 3,
-        refusals: vec!["the policy does not allow http://localhost".into()],
-        unlisted_refusals: 4,
-        secrets: vec!["search-key".into()],
-        effects: true,
-        redactions: 1,
-        attempts: 2,
-        cached: true,
-        per_user: true,
-    }
+    record(ended(StopReason::Completed))
 }
 
 /// A call that reached the world, and a script that called other tools.
@@ -102,7 +61,7 @@ fn a_script() -> [Event; 9] {
             0,
             "Error: unavailable: try again",
             ToolReceipt {
-                detail: Some(Box::new(fetched())),
+                detail: Some(Box::new(receipt_detail())),
                 duration_ms: 13.0,
                 ..receipt("fetch", ToolOutcome::Failed)
             },
@@ -232,18 +191,12 @@ fn an_image_is_named_and_never_shown() {
 
 /// The record of a run that failed, with that text wherever a stranger could have put it.
 fn tricky_record(trick: &str) -> RunRecord {
-    let failed = RunOutcome::Failed {
-        error: trick.into(),
-        iterations: 1,
-        usage: Usage::default(),
-        kind: FailureKind::Internal,
-    };
     RunRecord {
         id: trick.into(),
         request_id: trick.into(),
         job_id: Some(trick.into()),
         user_id: Some(trick.into()),
-        ..record(failed)
+        ..record(failed(trick))
     }
 }
 

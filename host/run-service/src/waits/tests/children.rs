@@ -75,7 +75,7 @@ impl Bench {
         self.all().await.iter().map(|job| job.status).collect()
     }
 
-    async fn of_kind(&self, kind: WaitKind) -> Vec<JobWait> {
+    pub(super) async fn of_kind(&self, kind: WaitKind) -> Vec<JobWait> {
         let waits = self.waits.list("ada", 100, None).await.unwrap().waits;
         waits.into_iter().filter(|wait| wait.open.wait.kind == kind).collect()
     }

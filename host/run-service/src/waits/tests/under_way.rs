@@ -63,9 +63,7 @@ async fn an_event_reaches_a_run_whose_job_is_under_way_for_another_wait_of_its_r
     let calls = [("1", "pay", json!({ "euros": 5 })), ("2", WAIT_FOR_EVENT, awaited)];
     for status in [JobStatus::Waiting, JobStatus::Active, JobStatus::Delayed] {
         let bench = Bench::parked_by(tools(), &calls).await;
-        let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
-        let pay = waits.iter().find(|wait| wait.open.wait.kind == WaitKind::Approval).unwrap();
-        bench.approve(pay).await.unwrap();
+        bench.approve(&bench.of_kind(WaitKind::Approval).await[0]).await.unwrap();
         match status {
             // By a worker that dies.
             JobStatus::Active => {
@@ -90,9 +88,7 @@ async fn an_event_reaches_a_wait_although_another_one_for_it_expires_meanwhile()
     let pay = ("1", "pay", json!({ "euros": 5 }));
     let calls = [pay, ("2", WAIT_FOR_EVENT, awaited(5)), ("3", WAIT_FOR_EVENT, awaited(3600))];
     let bench = Bench::parked_by(tools(), &calls).await;
-    let waits = bench.waits.list("ada", 10, None).await.unwrap().waits;
-    let pay = waits.iter().find(|wait| wait.open.wait.kind == WaitKind::Approval).unwrap();
-    bench.approve(pay).await.unwrap();
+    bench.approve(&bench.of_kind(WaitKind::Approval).await[0]).await.unwrap();
     assert_eq!(bench.status(), JobStatus::Waiting);
     let worker = async {
         sleep(Duration::from_secs(15)).await;
