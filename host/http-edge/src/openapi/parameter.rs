@@ -10,15 +10,15 @@ pub struct Parameter(pub Value);
 
 impl Parameter {
     pub fn of(place: &str, field: &Field) -> Self {
-        Self::new(place, field.name, field.description(), field.schema())
+        Self::new(place, field.name, field.description(), &field.schema())
     }
 
     /// A header, which may be absent.
     pub fn header(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("header", name, description, schema)
+        Self::new("header", name, description, &schema)
     }
 
-    fn new(place: &str, name: &str, description: &str, schema: Value) -> Self {
+    fn new(place: &str, name: &str, description: &str, schema: &Value) -> Self {
         Self(json!({ "in": place, "name": name, "description": description, "schema": schema }))
     }
 
