@@ -67,7 +67,7 @@ macro_rules! suites_in_turn {
     ($server:ty, $start:path, $open:path: $($name:ident: $suite:ident, $bench:ident;)+) => { $(
         mod $name {
             async fn open(server: &$server) -> crate::contract::$suite::Bench {
-                crate::redis::$bench($open(server).await)
+                crate::redis::$bench(&$open(server).await)
             }
             crate::contract::$suite::test_all!(test_in_turn($start, open));
         }
@@ -75,21 +75,21 @@ macro_rules! suites_in_turn {
 }
 pub(crate) use suites_in_turn;
 
-pub(crate) fn cache_in(redis: Redis) -> crate::contract::cache::Bench {
-    (Box::new(RedisCache::new(redis)), Box::new(()))
+pub(crate) fn cache_in(redis: &Redis) -> crate::contract::cache::Bench {
+    (Box::new(RedisCache::new(redis.clone())), Box::new(()))
 }
 
-pub(crate) fn windows_in(redis: Redis) -> crate::contract::rates::Bench {
-    (Box::new(RedisWindows::new(redis)), Box::new(()))
+pub(crate) fn windows_in(redis: &Redis) -> crate::contract::rates::Bench {
+    (Box::new(RedisWindows::new(redis.clone())), Box::new(()))
 }
 
-pub(crate) fn keys_in(redis: Redis) -> idempotency::Bench {
+pub(crate) fn keys_in(redis: &Redis) -> idempotency::Bench {
     let open = || Arc::new(RedisIdempotency::new(redis.clone()).with_bounds(idempotency::BOUNDS));
     idempotency::Bench { store: open(), peer: open(), _guard: Box::new(()) }
 }
 
-pub(crate) fn values_in(redis: Redis) -> key_value::Bench {
-    let open = || Arc::new(RedisKeyValues::new(&redis));
+pub(crate) fn values_in(redis: &Redis) -> key_value::Bench {
+    let open = || Arc::new(RedisKeyValues::new(redis));
     key_value::Bench { store: open(), peer: open(), _guard: Box::new(()) }
 }
 

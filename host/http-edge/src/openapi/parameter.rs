@@ -10,16 +10,18 @@ pub struct Parameter(pub Value);
 
 impl Parameter {
     pub fn of(place: &str, field: &Field) -> Self {
-        Self::new(place, field.name, field.description(), &field.schema())
+        Self::new(place, field.name, field.description(), field.schema())
     }
 
     /// A header, which may be absent.
     pub fn header(name: &str, description: &str, schema: Value) -> Self {
-        Self::new("header", name, description, &schema)
+        Self::new("header", name, description, schema)
     }
 
-    fn new(place: &str, name: &str, description: &str, schema: &Value) -> Self {
-        Self(json!({ "in": place, "name": name, "description": description, "schema": schema }))
+    fn new(place: &str, name: &str, description: &str, schema: Value) -> Self {
+        let mut parameter = json!({ "in": place, "name": name, "description": description });
+        parameter["schema"] = schema;
+        Self(parameter)
     }
 
     /// Makes the parameter one that may not be absent.
