@@ -1,7 +1,7 @@
 //! Outputs that a caller wants as JSON, held against the schema that the caller sends.
 //!
 //! Schema and output are programs and data of strangers. So both are read beside the threads that serve, two
-//! at a time in the whole process, within steps, memory and a time of their own.
+//! of each at a time in the whole process, within steps, memory and a time of their own.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,33 @@ use tokio::task::spawn_blocking;
 /// How long one check may compute: some thousand times what a check of usual size takes.
 const CHECK_WITHIN: Duration = Duration::from_secs(1);
 
-/// How many checks compute at once.
-static CHECKS: Semaphore = Semaphore::const_new(2);
+/// How many outputs are checked at once, each within a run's deadline.
+static OUTPUTS: Semaphore = Semaphore::const_new(2);
+
+/// How many schemas are read at once before their runs begin. That takes some milliseconds, and is not to
+/// wait for outputs of others: no deadline has begun.
+static SCHEMAS: Semaphore = Semaphore::const_new(2);
 
 /// Says what is wrong with the schema of a format, as the end of a sentence about it.
 pub async fn check_schema(format: &OutputFormat) -> Result<(), String> {
     let Some(schema) = &format.schema else { return Ok(()) };
     let text = schema.to_string();
-    beside_the_serving(move || read(&text).map(drop)).await
+    beside_the_serving(&SCHEMAS, move || read(&text).map(drop)).await
 }
 
 /// What is wrong with an output, as a sentence; nothing of one that has the format.
 pub(crate) async fn fault(format: &OutputFormat, output: &str) -> Option<String> {
     let (schema, output) = (format.schema.as_ref().map(ToString::to_string), output.to_owned());
-    beside_the_serving(move || check(schema.as_deref(), &output)).await.err()
+    beside_the_serving(&OUTPUTS, move || check(schema.as_deref(), &output)).await.err()
 }
 
 /// `work` where it keeps nobody waiting. It goes on when the caller leaves, and keeps its place until its
 /// end.
 async fn beside_the_serving<T: Send + 'static>(
+    permits: &'static Semaphore,
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    let permit = CHECKS.acquire().await;
+    let permit = permits.acquire().await;
     let done = spawn_blocking(move || {
         let _permit = permit;
         work()
@@ -68,6 +73,12 @@ mod tests {
 
     fn format(schema: Option<Value>) -> OutputFormat {
         OutputFormat { name: "sum".into(), schema }
+    }
+
+    #[tokio::test]
+    async fn a_schema_is_read_while_as_many_outputs_are_checked_as_may_be() {
+        let _checked = OUTPUTS.acquire_many(2).await.unwrap();
+        assert_eq!(check_schema(&format(Some(json!({"type": "object"})))).await, Ok(()));
     }
 
     #[tokio::test]

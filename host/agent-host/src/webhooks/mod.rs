@@ -31,7 +31,7 @@ use slow_hosts::SlowHosts;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a delivery may take to a host that did not answer the last ones in time.
+/// How long a delivery may take to a host that did not answer the last ones of its user in time.
 const TIMEOUT_OF_SLOW: Duration = Duration::from_secs(5);
 
 /// Sends webhooks over HTTP.
@@ -77,8 +77,8 @@ impl HttpWebhooks {
         // The URL was checked when it was submitted. The settings may be others now.
         let (url, reach) = self.read(url).map_err(str::to_owned)?;
         let now = SystemTime::now();
-        let host = url.authority().to_owned();
-        let limit = if self.slow.holds(&host) { TIMEOUT_OF_SLOW } else { TIMEOUT };
+        let key = (user_id.to_owned(), url.authority().to_owned());
+        let limit = if self.slow.holds(&key) { TIMEOUT_OF_SLOW } else { TIMEOUT };
         let request =
             Request { reach, ..Request::post(url, self.headers(message, now)?, message.body.clone()) };
         // Receivers are named by strangers: names of one user that hang delay nobody else's webhooks.
@@ -86,7 +86,7 @@ impl HttpWebhooks {
         let sent = timeout(limit, client.send(request)).await;
         let sent = sent.unwrap_or(Err(ConnectError::Timeout(limit).into()));
         if let Some(timed_out) = says_whether_slow(sent.as_ref().err()) {
-            self.slow.note(&host, timed_out);
+            self.slow.note(key, timed_out);
         }
         let response = sent.map_err(|error| describe(&error, limit))?;
         let retry_after = response.headers().get(RETRY_AFTER);
@@ -161,7 +161,7 @@ fn read_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
 }
 
 /// Whether a delivery that ended so says that its host is slow. One whose name was not looked up in time says
-/// nothing: other names of its user may have taken their lookups, and others have receivers on that host.
+/// nothing: other names of its user may have taken their lookups.
 fn says_whether_slow(failed: Option<&outbound::Error>) -> Option<bool> {
     match failed {
         Some(outbound::Error::Connect(ConnectError::ResolveTimeout(_))) => None,

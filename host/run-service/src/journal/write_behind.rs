@@ -20,7 +20,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::pending::followed_by;
 use super::size;
 use crate::outage::Outage;
 
@@ -102,6 +101,16 @@ struct PendingJournals {
     gathers: bool,
     /// How many wait until everything is written.
     awaited: usize,
+}
+
+impl PendingJournals {
+    /// The events that wait of a run, behind the claim under which they are written and the number of the
+    /// first.
+    fn waiting(&self, run_id: &str) -> Option<(Epoch, u64, &[Event])> {
+        let open = self.open.get(run_id).map(|run| (run.epoch, run.first, run.events.as_slice()));
+        let ended = || self.unwritten.get(run_id).map(|run| (run.epoch, run.first, run.events.as_slice()));
+        open.or_else(ended)
+    }
 }
 
 /// A run under way.
@@ -194,22 +203,21 @@ impl WriteBehind {
 
     /// What waits here of a run: the number of the first event, and the events from there on.
     pub(super) fn waiting(&self, run_id: &str) -> Option<(u64, Vec<Event>)> {
-        self.waiting_under(run_id).map(|(_, first, events)| (first, events))
-    }
-
-    /// What waits here of the run of a request: nothing of it is in the store, or all of it. The last events
-    /// of a job's run are shown to nobody until they are stored: when their worker dies first, another one
-    /// may end the run with other words.
-    fn waiting_of_request(&self, run_id: &str) -> Option<Vec<Event>> {
-        let waiting = self.waiting_under(run_id).filter(|(epoch, ..)| *epoch == Epoch::UNCLAIMED);
-        waiting.map(|(.., events)| events).filter(|events| !events.is_empty())
-    }
-
-    fn waiting_under(&self, run_id: &str) -> Option<(Epoch, u64, Vec<Event>)> {
         let held = self.0.held.lock();
-        let open = held.open.get(run_id).map(|run| (run.epoch, run.first, &run.events));
-        let ended = || held.unwritten.get(run_id).map(|run| (run.epoch, run.first, &run.events));
-        open.or_else(ended).map(|(epoch, first, events)| (epoch, first, events.clone()))
+        held.waiting(run_id).map(|(_, first, events)| (first, events.to_vec()))
+    }
+
+    /// Of what waits here of the run of a request, up to `most` events from number `from` on: all runs wait
+    /// for the lock under which they are copied. Nothing of such a run is in the store, or all of it. The
+    /// last events of a job's run are shown to nobody until they are stored: when their worker dies first,
+    /// another one may end the run with other words.
+    fn waiting_of_request(&self, run_id: &str, from: u64, most: u32) -> Option<Vec<Event>> {
+        let held = self.0.held.lock();
+        let is_of_request =
+            |(epoch, _, events): &(Epoch, u64, &[Event])| *epoch == Epoch::UNCLAIMED && !events.is_empty();
+        let (.., events) = held.waiting(run_id).filter(is_of_request)?;
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        Some(events.iter().skip(from).take(most as usize).cloned().collect())
     }
 
     /// Resolves when every run that has ended was written or given up: where the process is frozen behind an
@@ -273,19 +281,17 @@ impl Journal for WriteBehind {
 
     /// What waits here of the run of a request, or what the store has.
     async fn read(&self, run_id: &str, from: u64) -> JournalResult<Vec<Event>> {
-        match self.waiting_of_request(run_id) {
-            Some(events) => Ok(followed_by(Vec::new(), from, 0, events)),
+        match self.waiting_of_request(run_id, from, u32::MAX) {
+            Some(events) => Ok(events),
             None => self.0.store.read(run_id, from).await,
         }
     }
 
     async fn read_page(&self, run_id: &str, from: u64, most: u32) -> JournalResult<Vec<Event>> {
-        let Some(events) = self.waiting_of_request(run_id) else {
-            return self.0.store.read_page(run_id, from, most).await;
-        };
-        let mut events = followed_by(Vec::new(), from, 0, events);
-        events.truncate(most as usize);
-        Ok(events)
+        match self.waiting_of_request(run_id, from, most) {
+            Some(events) => Ok(events),
+            None => self.0.store.read_page(run_id, from, most).await,
+        }
     }
 }
 

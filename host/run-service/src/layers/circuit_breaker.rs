@@ -13,8 +13,8 @@ use super::{Ask, Invoke, InvokeError, RunAnswer};
 use crate::loop_driver::RunError;
 
 /// Passes requests through a circuit (host/docs/interface/errors-and-limits.md#errors). The deadline belongs
-/// inside, so that runs that take too long count as failures. So do runs that panic: the next one would panic
-/// as well.
+/// inside, so that runs whose model takes too long count as failures. So do runs that panic: the next one
+/// would panic as well.
 #[derive(Debug)]
 pub struct Breaker<I> {
     inner: I,
@@ -48,7 +48,8 @@ impl<I: Invoke> Invoke for Breaker<I> {
 }
 
 /// What an answer says about the agent. Refusals of the provider are the request's own fault as often as not,
-/// and a caller must not be able to open the circuit for everybody else.
+/// and so are tools that take the run's whole time. A caller must not be able to open the circuit for
+/// everybody else.
 fn judge(answer: &Result<RunAnswer, InvokeError>, has_replied: bool) -> Verdict {
     match answer {
         Ok(answer) if answer.result.stop_reason == StopReason::Cancelled => Verdict::Neither,
@@ -61,11 +62,13 @@ fn judge(answer: &Result<RunAnswer, InvokeError>, has_replied: bool) -> Verdict 
         Err(InvokeError::Run(RunError::Model(
             ModelError::Refused { .. } | ModelError::TooLong { .. } | ModelError::RefusedFunctions { .. },
         ))) => Verdict::Success,
-        Err(InvokeError::TimedOut { .. } | InvokeError::Run(RunError::Model(_) | RunError::Panicked)) => {
-            Verdict::Failure
-        }
         Err(
-            InvokeError::Busy { .. }
+            InvokeError::TimedOut { in_tools: false, .. }
+            | InvokeError::Run(RunError::Model(_) | RunError::Panicked),
+        ) => Verdict::Failure,
+        Err(
+            InvokeError::TimedOut { in_tools: true, .. }
+            | InvokeError::Busy { .. }
             | InvokeError::CircuitOpen { .. }
             | InvokeError::Stopping
             | InvokeError::ToolsNotPrepared { .. }
@@ -140,6 +143,7 @@ mod tests {
         for (error, opens) in [
             (unreachable(), true),
             (InvokeError::TimedOut { limit: RESET_TIMEOUT, retry_after: None, in_tools: false }, true),
+            (InvokeError::TimedOut { limit: RESET_TIMEOUT, retry_after: None, in_tools: true }, false),
             (refused(), false),
             (InvokeError::Busy { waited: Duration::ZERO }, false),
             (InvokeError::Run(RunError::Stopped), false),

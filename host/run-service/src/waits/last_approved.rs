@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::agent_loop::OpenWait;
-use agent_core::ports::{KeyValueStore, Space};
+use agent_core::ports::{KeyValueError, KeyValueStore, Space};
 use agent_core::words::{Deciders, Principal, ShownCall, Verdict, Wait};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -60,7 +60,8 @@ impl ApprovedCalls {
         Self(Some(store))
     }
 
-    /// Keeps a call that was approved as it was shown, or with other arguments.
+    /// Keeps a call that was approved as it was shown, or with other arguments. One that does not fit leaves
+    /// nothing: the call before it is not the last one any more.
     pub(super) async fn keep(&self, owner: &Principal, open: &OpenWait) {
         let (Some(store), Some(decision)) = (&self.0, open.decided()) else { return };
         let Wait { shown, deciders, .. } = &open.wait;
@@ -71,7 +72,13 @@ impl ApprovedCalls {
         };
         let Some(space) = space(owner) else { return };
         let kept = json!({ "arguments": arguments, "at": decision.at, "deciders": deciders }).to_string();
-        let keeping = store.set(space, &shown.tool, kept.as_bytes(), Some(KEPT));
+        let keeping = async {
+            let set = store.set(space, &shown.tool, kept.as_bytes(), Some(KEPT)).await;
+            if let Err(KeyValueError::TooLarge { .. } | KeyValueError::QuotaExceeded { .. }) = set {
+                store.delete(space, &shown.tool).await?;
+            }
+            set
+        };
         match timeout(PATIENCE, keeping).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => debug!(%error, "an approved call is not kept for the next decision"),

@@ -7,6 +7,7 @@ mod under_way;
 
 use std::time::{Duration, SystemTime};
 
+use agent_core::ports::key_value::MOST_VALUE_BYTES;
 use agent_core::ports::{Epoch, JobQueue as _, Journal as _, Model, RunStore};
 use agent_core::testing::{EchoTools, ScriptedModel, TestKeyValues, TestQueue, TestRuns, asks_for, says};
 use agent_core::words::{
@@ -253,11 +254,13 @@ async fn waits_of_one_reply_are_decided_one_after_the_other() {
 
 #[tokio::test(start_paused = true)]
 async fn who_decides_sees_what_is_different_from_the_last_call_that_they_could_have_approved() {
-    let calls = [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 }))];
+    let large = json!({ "note": "x".repeat(MOST_VALUE_BYTES) });
+    let calls =
+        [("1", "pay", json!({ "euros": 5 })), ("2", "pay", json!({ "euros": 6 })), ("3", "pay", large)];
     let mut bench = Bench::parked_by(tools(), &calls).await;
     bench.waits = bench.waits.keeping_approved_in(Arc::new(TestKeyValues::default()));
     let mut page = bench.waits.list("ada", 10, None).await.unwrap().waits;
-    let (second, first) = (page.pop().unwrap(), page.pop().unwrap());
+    let (large, second, first) = (page.pop().unwrap(), page.pop().unwrap(), page.pop().unwrap());
     let shown = |by: Principal| {
         let (waits, id) = (&bench.waits, &second.id);
         async move { waits.show(&by, id).await.unwrap().unwrap().last_approved }
@@ -269,6 +272,9 @@ async fn who_decides_sees_what_is_different_from_the_last_call_that_they_could_h
     assert_eq!((last.arguments, last.changes), (json!({ "euros": 5 }), vec![change]));
     let eve = Principal { role: Some("admin".into()), ..Principal::user("eve") };
     assert!(shown(eve).await.is_some(), "who could have decided");
+    bench.work_for(10).await;
+    bench.approve(&large).await.unwrap();
+    assert_eq!(shown(ada()).await, None, "the last one is too large to be kept");
 }
 
 /// Another process asks for it too late for the attempt to be told by its lease.

@@ -192,11 +192,12 @@ impl CallDelta {
 }
 
 impl Call {
+    /// Says how many bytes were added.
     fn add(&mut self, delta: FunctionDelta) -> usize {
+        let before = self.name.len() + self.arguments.len();
         if self.name.is_empty() {
             self.name = delta.name.unwrap_or_default();
         }
-        let before = self.arguments.len();
         match delta.arguments {
             Some(Value::String(text)) => self.arguments.push_str(&text),
             Some(Value::Null) | None => {}
@@ -214,5 +215,20 @@ fn text_of(content: Content) -> String {
     match content {
         Content::Text(text) => text,
         Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_call_counts_once() {
+        let mut call = Call::default();
+        let delta = |name: Option<&str>| {
+            let arguments = Some(Value::from("{}"));
+            FunctionDelta { name: name.map(str::to_owned), arguments }
+        };
+        assert_eq!([Some("add"), None, Some("add")].map(|name| call.add(delta(name))), [5, 2, 2]);
     }
 }

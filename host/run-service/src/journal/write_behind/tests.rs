@@ -151,6 +151,18 @@ async fn a_run_whose_events_cannot_be_written_has_a_record_and_no_journal() {
     assert_eq!((store.records().len(), store.journals()), (1, 0));
 }
 
+#[tokio::test]
+async fn a_page_of_a_run_that_is_not_written_yet_is_one_of_its_journal() {
+    let bench = bench(Backlog::default());
+    bench.run("run_1");
+    let event = |sequence: u64| Event::TakenUp { by: format!("run_1 {sequence}") };
+    for (from, most, page) in
+        [(0, 1, vec![event(0)]), (1, 9, vec![event(1), event(2)]), (3, 9, vec![]), (u64::MAX, 9, vec![])]
+    {
+        assert_eq!(bench.behind.read_page("run_1", from, most).await, Ok(page), "{from}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_is_counted_as_lost_once() {
     // The run's journal did not fit, and then there is no place for its record either.
