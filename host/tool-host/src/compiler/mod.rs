@@ -40,6 +40,9 @@ const CONTENTION: u32 = 3;
 /// What Rust's runtime says when an allocation fails, before it aborts the process.
 const OUT_OF_MEMORY: &str = "memory allocation of ";
 
+/// What rayon, over whose threads functions are compiled, calls its failure to start them. It panics.
+const NO_THREADS: &str = "ThreadPoolBuildError";
+
 /// The command that compiles one component, and what it may use up.
 ///
 /// The program has to run [`CompileJob::run`] with the arguments that follow its own: `--memory-bytes`,
@@ -167,6 +170,9 @@ impl Compilers {
         if complaint.contains(OUT_OF_MEMORY) {
             let most = self.compiler.memory_bytes >> 20;
             return Err(LoadError::Compile(format!("it needs more than {most} MiB of memory")));
+        }
+        if complaint.contains(NO_THREADS) {
+            return Err(LoadError::CompilerUnavailable("no threads can be started for it".to_owned()));
         }
         match status.signal() {
             None if status.code() == Some(i32::from(child::TEMPORARY_FAILURE)) => {

@@ -78,6 +78,11 @@ async fn what_kills_its_compiler_is_refused_by_name() {
     assert_eq!(told, "one.wasm: was not compiled: it was killed; is memory short?");
     let told = refused(|compiler| script(compiler, "echo 'no such\ninstruction' >&2; exit 1")).await;
     assert_eq!(told, "one.wasm: does not compile: no such instruction");
+    // As it panics where the container has no room for its threads.
+    let panics = "echo 'The global thread pool has not been initialized.: ThreadPoolBuildError { kind: \
+                  IOError(Os { code: 11, kind: WouldBlock }) }' >&2; exit 101";
+    let told = refused(|compiler| script(compiler, panics)).await;
+    assert_eq!(told, "one.wasm: cannot be compiled now: no threads can be started for it; it is tried again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
