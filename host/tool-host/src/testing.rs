@@ -60,6 +60,9 @@ pub fn define(described: Described<'_>) {
             drop(definition.check_arguments_text(described.arguments, &mut Fuel::inline()));
             drop(definition.check_output(described.arguments, &mut Fuel::inline()));
         }
-        Err(refusal) => drop(refusal.to_string()),
+        Err(refusal) => {
+            let refusal = refusal.to_string();
+            assert!(refusal.len() <= REFUSAL_BYTES, "a refusal of {} bytes", refusal.len());
+        }
     }
 }

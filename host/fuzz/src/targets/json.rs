@@ -65,7 +65,6 @@ pub(crate) fn schema(input: &[u8]) {
     let check = || schema.check(&value, "it", &mut Fuel::inline());
     let misfit = check();
     assert_eq!(misfit, check(), "the same comes of it twice");
-    assert_eq!(misfit.is_ok(), check().is_ok());
     let text = schema.text.to_string();
     let again = Schema::read(&text, &mut SchemaBudget::until(deadline()).recursive());
     assert!(again.is_ok_and(|again| again.text == schema.text), "its own text is the same schema");
