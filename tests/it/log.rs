@@ -98,6 +98,8 @@ async fn nobody_can_forge_a_line_of_the_log() {
             .await;
         service.invoke("z\n{\"level\":\"ERROR\",\"forged\":true}\n").await;
         service.get("/%0A%7B%22level%22:%22ERROR%22%7D%0A\u{202e}").await;
+        // What the provider says is quoted, so that there is something that could be forged.
+        service.log().line_with(&["refused the request", "forged"]).await;
         let forged = |line: &&str| line.starts_with('{') && line.contains("forged") && environment == "test";
         assert_eq!(service.log().stdout().lines().filter(forged).count(), 0, "{}", service.log());
         if environment == "production" {

@@ -62,7 +62,8 @@ async fn routes() -> (Fakes, Vec<Route>) {
         Some(Route { method, path: path.replace(['{', '}'], ""), is_for_administrators })
     });
     let routes: Vec<_> = secured.collect();
-    assert!(routes.len() > 45, "{}", routes.len());
+    let for_administrators = routes.iter().filter(|route| route.is_for_administrators).count();
+    assert!(routes.len() > 45 && for_administrators > 20, "{for_administrators} of {}", routes.len());
     (fakes, routes)
 }
 

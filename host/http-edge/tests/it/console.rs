@@ -61,7 +61,9 @@ async fn the_page_runs_its_own_modules_only_and_makes_no_markup_of_texts() {
     assert!(!page.body.contains("<script>") && !page.body.contains("<style"), "nothing is inline");
     let mut size = page.body.len();
     for name in ["api", "app", "dom", "jobs", "run", "runs", "service", "tools", "try", "waits"] {
-        let script = service.get(&format!("/console/{name}.js")).await.body;
+        let script = service.get(&format!("/console/{name}.js")).await;
+        assert_eq!(script.status, StatusCode::OK, "{name}.js");
+        let script = script.body;
         for unsafe_sink in [
             "innerHTML",
             "outerHTML",

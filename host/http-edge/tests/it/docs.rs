@@ -69,6 +69,7 @@ async fn a_page_runs_the_search_and_nothing_else() {
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{place}: an anchor is there twice");
     }
     let script = service.get("/docs/search.js").await;
+    assert_eq!(script.status, StatusCode::OK);
     for outside in ["http://", "https://", "innerHTML", "eval("] {
         assert!(!script.body.contains(outside), "{outside}");
     }

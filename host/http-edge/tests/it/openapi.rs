@@ -265,7 +265,9 @@ async fn pages_are_what_the_document_says() {
         ("/docs/{folder}/{page}", "/docs/wit/tool.wit"),
         ("/llms.txt", "/llms.txt"),
     ] {
-        is_told(&document, "GET", path, &service.get(real).await);
+        let answer = service.get(real).await;
+        assert_eq!(answer.status == StatusCode::NOT_FOUND, real == "/docs/nope", "{real}");
+        is_told(&document, "GET", path, &answer);
     }
 }
 
@@ -290,6 +292,7 @@ async fn real_answers_to_clients_of_openai_are_what_the_document_says() {
 /// Whether an answer has a status, headers and a body that the document describes.
 fn is_told(document: &Value, method: &str, path: &str, answer: &Answer) {
     let place = format!("{method} {path} {}", answer.status);
+    assert_ne!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{place}: its window is full");
     let said = &document["paths"][path][method.to_lowercase()]["responses"][answer.status.as_str()];
     assert!(said.is_object(), "{place} is not described");
     for name in [
