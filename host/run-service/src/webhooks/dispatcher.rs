@@ -333,13 +333,9 @@ fn is_to_be_put_back(webhook: &Webhook, job: &Job) -> bool {
 }
 
 /// Whether the webhook was put in again since the job was added: it is put in before the job, and again when
-/// the job is retried. A job that the queue has dropped counts as added when its last run began; but then
-/// something was sent before the webhook was put in.
+/// the job is retried.
 fn is_armed(webhook: &Webhook, job: &Job) -> bool {
-    let is_before = |sent: &WebhookAttempt| {
-        UNIX_EPOCH + Duration::from_millis(sent.at) + CLOCKS_APART < webhook.created_at
-    };
-    webhook.created_at > job.created_at + CLOCKS_APART || webhook.attempts.iter().any(is_before)
+    webhook.created_at > job.created_at + CLOCKS_APART
 }
 
 /// The id of the message that a job has ended. The end of a retried job's new run is another message, which
