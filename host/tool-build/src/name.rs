@@ -7,8 +7,8 @@ use crate::{Error, Result};
 /// The longest name, in bytes: what a tool's name may have, which is made of it.
 const LONGEST: usize = 63;
 
-/// Names that one of the languages or systems keeps for itself, as a package, a module or a file, with a space
-/// between two.
+/// Names that one of the languages or systems keeps for itself, as a package, a module or a file, with a
+/// space between two.
 const RESERVED: &str = "\
     agent-tool agent-host agent-tool-sdk aux build con core crate deps examples false incremental main \
     node nul null prn proc-macro sdk self std super target test tests tool true wit-world";

@@ -99,7 +99,7 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
-    /// That of a run with this result.
+    /// The outcome of a run with this result.
     pub fn of(result: &AgentResult) -> Self {
         let AgentResult { stop_reason, iterations, usage, .. } = *result;
         Self::Ended { stop_reason, iterations, usage, model: result.model.clone() }

@@ -62,8 +62,8 @@ impl Running {
         forced.run_until_cancelled(self.workers.finished()).await;
         self.workers.abort();
         self.workers.finished().await;
-        // A run of a job that was dropped gives its conversation back in a task of its own. Not waited for, it
-        // would be held until its lease ends, and whoever comes next would be told that it is busy.
+        // A run of a job that was dropped gives its conversation back in a task of its own. Not waited for,
+        // it would be held until its lease ends, and whoever comes next would be told that it is busy.
         forced.run_until_cancelled(timeout(CANCELLED_RUNS, self.runs.finished())).await;
         self.runs.abort();
         self.runs.finished().await;

@@ -192,8 +192,8 @@ async fn lines_of_the_audit_trail_go_by_when_they_were_written() {
     }
 }
 
-/// Journals and results may be large, and a database has a time to answer: what was removed stays so when that
-/// is over.
+/// Journals and results may be large, and a database has a time to answer: what was removed stays so when
+/// that is over.
 #[tokio::test]
 async fn runs_and_jobs_are_removed_some_at_a_time() {
     let run = "INSERT INTO run_records (run_id, request_id, started_at, finished_at, outcome) \

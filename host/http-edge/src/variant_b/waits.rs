@@ -106,8 +106,8 @@ pub(super) async fn read_wait(
     Ok(response)
 }
 
-/// `POST /api/agent/waits/{waitId}/decision`: the wait is decided, under the digest of what was shown. Its run
-/// goes on at once, also when the client leaves behind the decision.
+/// `POST /api/agent/waits/{waitId}/decision`: the wait is decided, under the digest of what was shown. Its
+/// run goes on at once, also when the client leaves behind the decision.
 pub(super) async fn decide_wait(
     State(edge): State<Shared>,
     caller: Caller,
@@ -150,8 +150,8 @@ pub(super) fn describe_event() -> Operation {
 
 const EVENT: Field = id("name", "The event, as the runs named it.", || json!("payment-received"));
 
-/// `POST /api/agent/events/{name}`: the runs of a user that wait for the event go on with it: all of them, also
-/// when the client leaves before the answer. Nobody would deliver it to those that are left.
+/// `POST /api/agent/events/{name}`: the runs of a user that wait for the event go on with it: all of them,
+/// also when the client leaves before the answer. Nobody would deliver it to those that are left.
 pub(super) async fn deliver_event(
     State(edge): State<Shared>,
     caller: Caller,

@@ -119,7 +119,8 @@ struct Listed {
 impl Drop for Listed {
     fn drop(&mut self) {
         let mut under_way = self.runs.under_way.lock();
-        // A request that is carried out once more makes its run under the same id, perhaps while this one ends.
+        // A request that is carried out once more makes its run under the same id, perhaps while this one
+        // ends.
         if under_way.get(&self.id).is_some_and(|listed| listed.is_of_same_run(&self.handle)) {
             under_way.remove(&self.id);
         }

@@ -229,7 +229,7 @@ impl JobQueue for Ported<TestQueue> {
         let (store, held) = (self.store.clone(), claim.clone());
         let renewed = self.gate.write(call, fails, async move { store.renew(&held).await }).await;
         if renewed != Ok(Renewal::Held) {
-            // Its worker may take the lease for lost by then.
+            // A worker may take the lease for lost by then.
             self.gate.world.promises.lock().claims.remove(&claim.token);
         }
         let renewal = renewed?;

@@ -12,6 +12,7 @@ use boxed_async::boxed_async;
 use http::{Request, StatusCode};
 use run_service::layers::{self, Ask, Invoke, InvokeError};
 use run_service::testing::{ScriptedInvoke, run_stores, streams_of};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::harness::{
@@ -168,6 +169,17 @@ async fn a_request_whose_client_leaves_is_carried_out_and_its_answer_waits() {
     assert_eq!(again.status, StatusCode::OK);
 }
 
+/// Answers when it is let go.
+struct Held(Arc<Notify>);
+
+#[boxed_async]
+impl Invoke for Held {
+    async fn invoke(&self, ask: Ask) -> Result<layers::RunAnswer, InvokeError> {
+        self.0.notified().await;
+        Answers.invoke(ask).await
+    }
+}
+
 /// Begins the journal of its run, and then does the same.
 struct Begins<I>(I, Arc<dyn Journal>);
 
@@ -208,10 +220,10 @@ async fn the_run_of_a_stream_is_cancelled_when_another_replica_has_its_key() {
     assert_eq!((answer.status, agent.under_way()), (StatusCode::OK, 0), "{answer}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_stream_holds_its_key_until_its_run_has_ended() {
-    let keys = Arc::<Keys>::default();
-    let fakes = streaming(answering_late(), &keys);
+    let (keys, gate) = (Arc::<Keys>::default(), Arc::new(Notify::new()));
+    let fakes = streaming(Held(gate.clone()), &keys);
     let first = tower::ServiceExt::oneshot(fakes.service.router(), streamed()).await.unwrap();
     assert_eq!(first.status(), StatusCode::OK);
     let meanwhile = fakes.service.send(streamed()).await;
@@ -219,7 +231,9 @@ async fn a_stream_holds_its_key_until_its_run_has_ended() {
     drop(first);
     let unread = fakes.service.send(streamed()).await;
     assert_eq!(unread.status, StatusCode::CONFLICT, "the run goes on without its reader");
+    gate.notify_one();
     keys.released(1).await;
+    gate.notify_one();
     let again = fakes.service.send(streamed()).await;
     assert_eq!((again.status, is_replay(&again)), (StatusCode::OK, false), "{again}");
 }

@@ -18,7 +18,7 @@ impl FakeCluster {
         Self { answer: Ok(answer), asked: Mutex::default() }
     }
 
-    /// The same with something about the answer changed.
+    /// A reply, with something about the answer changed.
     pub(crate) fn but(mut self, change: impl FnOnce(&mut ClusterAnswer)) -> Self {
         self.answer.as_mut().map(change).unwrap();
         self
