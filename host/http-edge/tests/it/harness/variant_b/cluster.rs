@@ -18,7 +18,7 @@ impl FakeCluster {
         Self { answer: Ok(answer), asked: Mutex::default() }
     }
 
-    /// A reply, with something about the answer changed.
+    /// A cluster with something about its answer changed.
     pub(crate) fn but(mut self, change: impl FnOnce(&mut ClusterAnswer)) -> Self {
         self.answer.as_mut().map(change).unwrap();
         self
