@@ -75,7 +75,7 @@ each_is_found! {
     a_conversation_that_is_given_twice_is_found: ConversationGivenTwice from 1,
     last_events_that_are_dropped_are_found: LastEventsDropped from 1,
     a_webhook_that_is_dropped_is_found: WebhookDropped from 1,
-    a_webhook_that_is_not_armed_again_is_found: WebhookNotArmed from 145,
+    a_webhook_that_is_not_armed_again_is_found: WebhookNotArmed from 558,
     a_job_that_is_dropped_is_found: JobDropped from 1,
     a_key_whose_id_changes_is_found: KeyIdChanges from 1,
     a_number_that_is_given_twice_is_found: NumbersGivenTwice from 1,
